@@ -52,6 +52,10 @@ const UnaryCase kUnary[] = {
     // The left tail is a small difference of large numbers: what counts is the error beside x = 1.
     {&kGelu, -8, 8, {4 * kUlp, 2 * kUlp}, {false}},
     {&kGelu, -8, 8, {8 * kUlp, 2 * kUlp}, {true}},
+    {&kGelu, -3, -0.1, {48 * kUlp, 0}, {false}},
+    {&kGelu, -3, -0.1, {48 * kUlp, 0}, {true}},
+    {&kGelu, -100, -4, {0, 2e-7}, {false}},
+    {&kGelu, -100, -4, {0, 2e-7}, {true}},
     {&kIdentity, -1, 1, {}, {}},
     {&kGradient, -1, 1, {}, {std::string("w")}},
     {&kIsFinite, -1, 1, {}, {}},
@@ -76,15 +80,18 @@ TEST(VectorElementwise, SpecialNumbers) {
   while (values.size() < 37)
     values.push_back(values[values.size() % 11]);  // in full vectors and in the rest
   const HostTensor x = HostTensor::of<float>({37}, values);
-  for (const OpDef* op :
-       {&kExp, &kLog, &kSqrt, &kTanh, &kErf, &kAbs, &kRelu, &kNegate, &kIsFinite}) {
+  const std::pair<const OpDef*, Attrs> calls[] = {
+      {&kExp, {}},      {&kLog, {}},       {&kSqrt, {}},    {&kTanh, {}},
+      {&kErf, {}},      {&kAbs, {}},       {&kRelu, {}},    {&kNegate, {}},
+      {&kIsFinite, {}}, {&kGelu, {false}}, {&kGelu, {true}}};
+  for (const auto& [op, attrs] : calls) {
     // Denormals may become 0.
     const KernelSetting as_f32;
     SCOPED_TRACE(op->name);
     testing::VectorDevice device(1);
-    const std::vector<HostTensor> truth = evaluate(*op, {x}, {});
+    const std::vector<HostTensor> truth = evaluate(*op, {x}, attrs);
     const testing::KernelRun run =
-        testing::run_kernel(device, *op, {}, {x}, {truth[0].type()}, as_f32);
+        testing::run_kernel(device, *op, attrs, {x}, {truth[0].type()}, as_f32);
     testing::expect_close(run.outs[0], truth[0], {2 * kUlp, 1.2e-38});
   }
 }

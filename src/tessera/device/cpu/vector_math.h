@@ -159,15 +159,18 @@ HWY_INLINE V erf_of(D d, V x) {
   return hn::IfThenElse(erf.is_near, erf.near, far);
 }
 
-/// The normal distribution function (1 + erf(x / sqrt 2)) / 2; on the far left without
-/// cancellation, down to 3e-9.
+/// The sigmoid s and 1 - s, which has all its digits where s is near 1.
+template <class V>
+struct Gate {
+  V open, closed;
+};
 template <class D, class V>
-HWY_INLINE V normal_cdf_of(D d, V x) {
-  const V half = hn::Set(d, 0.5f);
-  const ErfParts<D, V> erf = erf_parts(d, hn::Mul(x, hn::Set(d, 0.70710678f)));
-  const V near = hn::MulAdd(half, erf.near, half), left = hn::Mul(half, erf.far);
-  const V far = hn::IfThenElse(hn::Lt(x, hn::Zero(d)), left, hn::Sub(hn::Set(d, 1.0f), left));
-  return hn::IfThenElse(erf.is_near, near, far);
+HWY_INLINE Gate<V> gate_of(D d, V x) {
+  const V one = hn::Set(d, 1.0f);
+  // Finite, so that e * open is a number.
+  const V e = exp_within(d, at_least(d, -87.5f, at_most(d, 80.0f, hn::Neg(x))));
+  const V open = hn::Div(one, hn::Add(one, e));
+  return {open, hn::Mul(e, open)};
 }
 
 template <class D, class V>

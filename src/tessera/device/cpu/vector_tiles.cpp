@@ -9,6 +9,7 @@
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
+#include "tessera/device/cpu/vector_gelu.h"
 #include "tessera/device/cpu/vector_math.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -54,50 +55,24 @@ struct Relu {
     return hn::IfThenElse(hn::Lt(x, hn::Zero(d)), hn::Zero(d), x);
   }
 };
-/// The sigmoid s and 1 - s, which has all its digits where s is near 1.
-struct Gate {
-  V open, closed;
-};
-HWY_INLINE Gate gate(D d, V x) {
-  const V one = hn::Set(d, 1.0f);
-  // Finite, so that e * open is a number.
-  const V e = exp_within(d, at_least(d, -87.5f, at_most(d, 80.0f, hn::Neg(x))));
-  const V open = hn::Div(one, hn::Add(one, e));
-  return {open, hn::Mul(e, open)};
-}
 struct Silu : Slow {
   HWY_INLINE V operator()(D d, V x) const { return hn::Mul(x, sigmoid_of(d, x)); }
 };
 struct SiluGrad : Slow {
   HWY_INLINE V operator()(D d, V x, V dy) const {  // dy * s * (1 + x (1 - s))
-    const Gate s = gate(d, x);
+    const Gate<V> s = gate_of(d, x);
     return hn::Mul(hn::Mul(dy, s.open), hn::MulAdd(x, s.closed, hn::Set(d, 1.0f)));
   }
 };
-struct GeluErf : Slow {
-  HWY_INLINE V operator()(D d, V x) const { return hn::Mul(x, normal_cdf_of(d, x)); }
+template <class Gate>
+struct Gelu : Slow {
+  Gate gate;
+  HWY_INLINE V operator()(D d, V x) const { return hn::Mul(x, gate(d, x)); }
 };
-struct GeluErfGrad : Slow {
-  HWY_INLINE V operator()(D d, V x, V dy) const {  // dy * (cdf + x pdf)
-    const V e = exp_within(d, at_least(d, -87.5f, hn::Mul(hn::Set(d, -0.5f), hn::Mul(x, x))));
-    const V pdf = hn::Mul(hn::Set(d, 0.3989422804f), e);  // 1 / sqrt(2 pi)
-    return hn::Mul(dy, hn::MulAdd(x, pdf, normal_cdf_of(d, x)));
-  }
-};
-// (1 + tanh u) / 2 is the sigmoid of 2u; u = sqrt(2 / pi) (x + 0.044715 x^3).
-constexpr float kTwoU1 = 1.5957691216f, kTwoU3 = kTwoU1 * 0.044715f;
-HWY_INLINE V twice_u(D d, V x) {
-  return hn::Mul(x, hn::MulAdd(hn::Mul(x, x), hn::Set(d, kTwoU3), hn::Set(d, kTwoU1)));
-}
-struct GeluTanh : Slow {
-  HWY_INLINE V operator()(D d, V x) const { return hn::Mul(x, sigmoid_of(d, twice_u(d, x))); }
-};
-struct GeluTanhGrad : Slow {
-  HWY_INLINE V operator()(D d, V x, V dy) const {  // dy * (s + x s (1 - s) (2u)')
-    const Gate s = gate(d, twice_u(d, x));
-    const V slope = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 3 * kTwoU3), hn::Set(d, kTwoU1));
-    return hn::Mul(dy, hn::MulAdd(hn::Mul(x, slope), hn::Mul(s.open, s.closed), s.open));
-  }
+template <class Slope>
+struct GeluGrad : Slow {
+  Slope slope;
+  HWY_INLINE V operator()(D d, V x, V dy) const { return hn::Mul(dy, slope(d, x)); }
 };
 
 struct Equal {
@@ -135,29 +110,31 @@ HWY_INLINE void fetch([[maybe_unused]] const T* x) {
 template <class Op, typename T>
 void unary(const TileCall& c) {
   const D d;
+  const Op op{};
   const std::size_t n = static_cast<std::size_t>(c.n);
   const T *x = in<T>(c, 0), *x_ahead = x + page_ahead<T>(c, 0);
   T* y = static_cast<T*>(c.out);
   const std::size_t i = store_whole<kIsSlow<Op>>(d, n, y, [&](std::size_t at) HWY_ATTR {
     fetch<Op>(x_ahead + at);
-    return Op()(d, load_vector(d, x + at));
+    return op(d, load_vector(d, x + at));
   });
-  if (i < n) store_first(d, Op()(d, load_first(d, x + i, n - i)), y + i, n - i);
+  if (i < n) store_first(d, op(d, load_first(d, x + i, n - i)), y + i, n - i);
 }
 
 template <class Op, typename T>
 void binary(const TileCall& c) {
   const D d;
+  const Op op{};
   const std::size_t n = static_cast<std::size_t>(c.n);
   const T *a = in<T>(c, 0), *b = in<T>(c, 1);
   const T *a_ahead = a + page_ahead<T>(c, 0), *b_ahead = b + page_ahead<T>(c, 1);
   T* y = static_cast<T*>(c.out);
   const std::size_t i = store_whole<kIsSlow<Op>>(d, n, y, [&](std::size_t at) HWY_ATTR {
     fetch<Op>(a_ahead + at), fetch<Op>(b_ahead + at);
-    return Op()(d, load_vector(d, a + at), load_vector(d, b + at));
+    return op(d, load_vector(d, a + at), load_vector(d, b + at));
   });
   if (i < n)
-    store_first(d, Op()(d, load_first(d, a + i, n - i), load_first(d, b + i, n - i)), y + i, n - i);
+    store_first(d, op(d, load_first(d, a + i, n - i), load_first(d, b + i, n - i)), y + i, n - i);
 }
 
 /// A mask as one byte per lane, 0 or 1.
@@ -254,10 +231,10 @@ TileFunction find_of(Tile tile) {
     case Tile::Relu: return unary<Relu, T>;
     case Tile::Silu: return unary<Silu, T>;
     case Tile::SiluGrad: return binary<SiluGrad, T>;
-    case Tile::GeluErf: return unary<GeluErf, T>;
-    case Tile::GeluTanh: return unary<GeluTanh, T>;
-    case Tile::GeluErfGrad: return binary<GeluErfGrad, T>;
-    case Tile::GeluTanhGrad: return binary<GeluTanhGrad, T>;
+    case Tile::GeluErf: return unary<Gelu<GeluErfGate<D>>, T>;
+    case Tile::GeluTanh: return unary<Gelu<GeluTanhGate<D>>, T>;
+    case Tile::GeluErfGrad: return binary<GeluGrad<GeluErfSlope<D>>, T>;
+    case Tile::GeluTanhGrad: return binary<GeluGrad<GeluTanhSlope<D>>, T>;
     case Tile::Equal: return compare<Equal, T>;
     case Tile::NotEqual: return compare<NotEqual, T>;
     case Tile::Less: return compare<Less, T>;
