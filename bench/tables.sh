@@ -19,7 +19,7 @@
 #   quick      a smoke run of seconds, whose figures mean nothing; into runs/bench
 #
 # Writes DATE-CPU-TABLE.txt and .json into bench/results, and a page into runs/bench. FLAGs are added to those of
-# the table; the later wins.
+# the table, or take their place.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -96,10 +96,25 @@ case $table in
         bf16+{zero-1,zero-2,zero-3,tp=2,pp=2})") ;;
   *) usage ;;
 esac
+kept=()
+for ((i = 0; i < ${#flags[@]}; ++i)); do
+  if [[ ${flags[i]} == --* && ${flags[i]} != --beside && " $* " == *" ${flags[i]} "* ]]; then
+    [[ ${flags[i + 1]-} == --* ]] || i=$((i + 1))
+  else
+    kept+=("${flags[i]}")
+  fi
+done
+
 mkdir -p bench/results runs/bench
 results=bench/results
 if [ "$table" = quick ]; then results=runs/bench; fi
 file=$results/$(date +%F)-$(processor)-$table
 page=runs/bench/$(basename "$file").html
-build/tessera bench "${flags[@]}" "$@" --results "$file.json" --html "$page" | tee "$file.txt"
+# What was measured before stays until all of the new is there.
+made=$(mktemp -d)
+trap 'rm -rf "$made"' EXIT
+build/tessera bench "${kept[@]}" "$@" --results "$made/json" --html "$made/html" | tee "$made/txt"
+mv "$made/json" "$file.json"
+mv "$made/html" "$page"
+mv "$made/txt" "$file.txt"
 echo "wrote $file.txt, $file.json and $page" >&2
