@@ -18,12 +18,17 @@
 #   bert, gpt  mixed precision, graph optimization, ZeRO, tensor parallel and stages, alone and together, on two devices
 #   quick      a smoke run of seconds, whose figures mean nothing; into runs/bench
 #
-# Writes DATE-CPU-TABLE.txt and .json into bench/results, and a page into runs/bench. FLAGs are added to those of
-# the table, or take their place.
+# Writes DATE-CPU-TABLE.txt and .json into bench/results, and a page into runs/bench. FLAGs are those of tessera bench, by
+# the names that its help lists first; they are added to those of the table, or take their place. The preset is the
+# table's.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' "${BASH_SOURCE[0]}" >&2; exit 2; }
+usage() { sed -n '2,/^set/{/^set/d;s/^# \{0,1\}//;p}' bench/tables.sh; }
+stop() {
+  printf '%s\n' "$*" >&2
+  exit 2
+}
 
 # "amd-epyc-25-17": name, family and model, as a hypervisor may hide the name.
 processor() {
@@ -34,12 +39,40 @@ processor() {
 joined() { local IFS=,; echo "$*"; }
 
 table=${1-}
-shift || usage
+shift || stop "$(usage)"
+own=("$@")
+for word in "$table" "$@"; do
+  if [[ $word == -h || $word == --help ]]; then
+    usage
+    exit
+  fi
+  [ "${word%%=*}" != --preset ] || stop "table $table says which preset it is of; tessera bench measures any"
+done
+
+# given FLAG: whether the caller gives it
+given() {
+  local word
+  for word in "${own[@]}"; do [ "${word%%=*}" != "$1" ] || return 0; done
+  return 1
+}
+
+# value FLAG DEFAULT
+value() {
+  local i
+  for ((i = 0; i < ${#own[@]}; ++i)); do
+    case ${own[i]} in
+      "$1") printf %s "${own[i + 1]-}" && return ;;
+      "$1"=*) printf %s "${own[i]#*=}" && return ;;
+    esac
+  done
+  printf %s "$2"
+}
+
 peer=()
 if [ -x build/peers/bin/python ]; then peer=(--peer build/peers/bin/python); fi
 flags=()
 two=devices=2
-threads=$(nproc)
+threads=$(value --threads "$(nproc)")
 bf16=()
 if grep -qwE 'avx512_bf16|amx_bf16' /proc/cpuinfo; then bf16=(bf16); fi
 
@@ -94,27 +127,30 @@ case $table in
     flags=(--preset $preset --global-batch-size $batch --devices 2 --threads 1 --steps 2 --warmup 2 --turns 2 --switches
       "$(joined no-graph-optimization bf16 bf16+no-graph-optimization zero-1 zero-2 zero-3 tp=2 pp=2 \
         bf16+{zero-1,zero-2,zero-3,tp=2,pp=2})") ;;
-  *) usage ;;
+  *) stop "$(usage)" ;;
 esac
 kept=()
 for ((i = 0; i < ${#flags[@]}; ++i)); do
-  if [[ ${flags[i]} == --* && ${flags[i]} != --beside && " $* " == *" ${flags[i]} "* ]]; then
+  if [[ ${flags[i]} == --* && ${flags[i]} != --beside ]] && given "${flags[i]}"; then
     [[ ${flags[i + 1]-} == --* ]] || i=$((i + 1))
   else
     kept+=("${flags[i]}")
   fi
 done
 
-mkdir -p bench/results runs/bench
+# What was measured before stays until there is more, be it with errors.
+new=runs/bench/new
 results=bench/results
 if [ "$table" = quick ]; then results=runs/bench; fi
-file=$results/$(date +%F)-$(processor)-$table
-page=runs/bench/$(basename "$file").html
-# What was measured before stays until all of the new is there.
-made=$(mktemp -d)
-trap 'rm -rf "$made"' EXIT
-build/tessera bench "${kept[@]}" "$@" --results "$made/json" --html "$made/html" | tee "$made/txt"
-mv "$made/json" "$file.json"
-mv "$made/html" "$page"
-mv "$made/txt" "$file.txt"
-echo "wrote $file.txt, $file.json and $page" >&2
+name=$(date +%F)-$(processor)-$table
+rm -rf $new
+mkdir -p $new $results
+code=0
+build/tessera bench "${kept[@]}" "$@" --results $new/table.json --html $new/table.html | tee $new/table.txt || code=$?
+if [ -s $new/table.json ]; then
+  mv $new/table.txt "$results/$name.txt"
+  mv $new/table.json "$results/$name.json"
+  [ ! -s $new/table.html ] || mv $new/table.html "runs/bench/$name.html"
+  echo "wrote $results/$name.txt, $results/$name.json and runs/bench/$name.html" >&2
+fi
+exit $code

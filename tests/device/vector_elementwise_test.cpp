@@ -52,6 +52,7 @@ const UnaryCase kUnary[] = {
     // The left tail is a small difference of large numbers: what counts is the error beside x = 1.
     {&kGelu, -8, 8, {4 * kUlp, 2 * kUlp}, {false}},
     {&kGelu, -8, 8, {8 * kUlp, 2 * kUlp}, {true}},
+    // The formulas round what they take the exponential of.
     {&kGelu, -3, -0.1, {48 * kUlp, 0}, {false}},
     {&kGelu, -3, -0.1, {48 * kUlp, 0}, {true}},
     {&kGelu, -100, -4, {0, 2e-7}, {false}},
@@ -183,6 +184,12 @@ TEST(VectorElementwise, Gradients) {
   expect_vector(kKernel, kSiluGrad, {}, {x, dy}, {4 * kUlp, 4 * kUlp});
   expect_vector(kKernel, kGeluGrad, {false}, {x, dy}, {4 * kUlp, 4 * kUlp});
   expect_vector(kKernel, kGeluGrad, {true}, {x, dy}, {4 * kUlp, 8 * kUlp});
+  const float inf = std::numeric_limits<float>::infinity();
+  const HostTensor far = HostTensor::of<float>(
+                       {9}, {inf, -inf, std::nanf(""), 1e38F, -1e38F, 1e14F, -1e14F, 6.1F, -100}),
+                   ones = HostTensor::of<float>({9}, std::vector<float>(9, 1));
+  for (const bool tanh : {false, true})
+    expect_vector(kKernel, kGeluGrad, {tanh}, {far, ones}, {4 * kUlp, 4 * kUlp});
 }
 
 TEST(VectorElementwise, Broadcast) {

@@ -43,9 +43,17 @@ struct GeluErf {
     return T(0.5) * x * (T(1) + std::erf(x * T(kHalfRoot)));
   }
 };
+/// As it is far from 0: the slopes of gelu have come to their limits, and the formulas, which
+/// multiply infinity by 0 there, are still numbers.
+template <typename T>
+T within_formulas(T x) {
+  constexpr T kFar = 40;
+  return x < -kFar ? -kFar : x > kFar ? kFar : x;
+}
 struct GeluErfSlope {
   template <typename T>
   T operator()(T x) const {
+    x = within_formulas(x);
     return T(0.5) * (T(1) + std::erf(x * T(kHalfRoot))) +
            x * T(kInverseRootTwoPi) * std::exp(T(-0.5) * x * x);
   }
@@ -59,6 +67,7 @@ struct GeluTanh {
 struct GeluTanhSlope {
   template <typename T>
   T operator()(T x) const {
+    x = within_formulas(x);
     const T t = std::tanh(T(kRootTwoOverPi) * (x + T(kCubic) * x * x * x));
     return T(0.5) * (T(1) + t) +
            T(0.5) * x * (T(1) - t * t) * T(kRootTwoOverPi) * (T(1) + T(3 * kCubic) * x * x);

@@ -86,7 +86,7 @@ Stands StatePlaces::with(Stands stands, const std::vector<std::string>& more,
   for (std::size_t axis = 0; axis < stands.size(); ++axis) {
     if (stands[axis] != 0) continue;
     parts *= axes_[static_cast<int>(axis)].size;
-    behind = behind && axis < axes.front();
+    behind = behind && axis < *std::ranges::min_element(axes);
   }
   int dim = behind && shape[0] % parts == 0 ? 0 : -1;
   for (const bool dividing : {true, false}) {

@@ -146,8 +146,8 @@ std::vector<KernelSample> time_streams(Device& device, Communicator* world) {
   std::vector<KernelSample> out;
   for (const std::int64_t elements : {16, 1 << 20, 4 << 20, 8 << 20}) {
     const TensorType type{DType::F32, {elements}, {}};
-    // In place, as optimizers work: to write elsewhere, a core first reads what lies there, of
-    // which nothing is known where bytes are counted.
+    // In place, as optimizers work: to write elsewhere, a core first reads what lies there, and
+    // those bytes are not counted among the kernel's.
     SampleKernel adds(device, kAdd, {type, type}, {type}, {});
     adds.overwrite();
     out.push_back(time_kernel(adds, world));

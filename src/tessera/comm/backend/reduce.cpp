@@ -30,8 +30,9 @@ struct InF32 {
   static Stored narrow(Wide x) { return kNarrow(x); }
 };
 
-/// out[i] = f(xs[i]...) for `n` elements, in pieces whose length is a constant, so that the loop is
-/// vectorized: rows of what is cut along an inner dim are short. Nothing overlaps.
+/// out[i] = f(xs[i]...) from element `i` on for all whole pieces of the first `n` elements. Their
+/// length is a constant, so that the loop over one is vectorized. Nothing overlaps. Returns the
+/// first element that is left.
 template <std::int64_t kPiece, typename F, typename Out, typename... Xs>
 std::int64_t each_piece(std::int64_t i, std::int64_t n, F f, Out* __restrict out,
                         const Xs* __restrict... xs) {
@@ -40,6 +41,7 @@ std::int64_t each_piece(std::int64_t i, std::int64_t n, F f, Out* __restrict out
   }
   return i;
 }
+/// The same for all `n` elements: rows of what is cut along an inner dim are shorter than a block.
 template <std::int64_t kBlock, typename F, typename Out, typename... Xs>
 void each(std::int64_t n, F f, Out* out, const Xs*... xs) {
   std::int64_t i = each_piece<kBlock>(0, n, f, out, xs...);
@@ -56,7 +58,7 @@ void reduce_as(std::span<const void* const> ins, std::int64_t in_at, std::span<v
   constexpr std::int64_t kBlock = kBlockBytes / static_cast<std::int64_t>(sizeof(Wide));
   alignas(64) std::array<Wide, kBlock> acc[2];  // in turns: what is read is not what is written
   alignas(64) std::array<Stored, kWidens ? kBlock : 0> rounded;
-  // As types of their own, not as pointers to functions, they are part of the loops.
+  // Lambdas, because through pointers to functions each number would cost a call.
   const auto widen = [](Stored x) { return Number::wide(x); };
   const auto add = [](Wide x, Stored y) { return combine(kMonoid, x, Number::wide(y)); };
   for (std::int64_t i = 0; i < count; i += kBlock) {

@@ -115,12 +115,13 @@ HWY_INLINE void load_queries(const AttentionCall& call, const Backward& f, Index
 
 /// What this tile writes, and what the tiles after it read: the queries of the next one, and a part
 /// of the keys and values of the next head.
-HWY_INLINE RowsAhead rows_ahead(const AttentionCall& call, Index b, Index g, Index r, Index first) {
+HWY_INLINE ListAhead lines_ahead(const AttentionCall& call, Index b, Index g, Index r,
+                                 Index first) {
   const HeadRows &q = call.q, &k = call.k, &v = call.v;
   const Index e = call.E, row = call.G * call.R * e, key_row = call.G * e;
   const Size some = {std::min(kScoreTile, call.valid_t - first), e};
   const Index at = ((b * call.T + first) * call.G + g) * e;
-  RowsAhead out;
+  ListAhead out;
   fetch_later(result(call, call.dq, call.query_at(b, first, g, r), row),
               {std::min(kScoreTile, call.S - first), e}, out);
   Index next = first + kScoreTile, head = b * call.G + g;
@@ -147,7 +148,7 @@ HWY_INLINE RowsAhead rows_ahead(const AttentionCall& call, Index b, Index g, Ind
 /// Scores, and the gradients of probabilities.
 HWY_INLINE void score_products(const AttentionCall& call, const Backward& f, Index b, Index g,
                                const KeyTile& tile, Index cols, float* p, float* ds,
-                               RowsAhead& ahead) {
+                               ListAhead& ahead) {
   const Index e = call.E, wide = padded(e), from = tile.from, at = tile.t * wide;
   if (call.dots) {
     const HeadRows &k = call.k, &v = call.v;
@@ -169,7 +170,7 @@ HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b
   const Index cols = (queries + lanes() - 1) / lanes() * lanes();
   load_queries(call, f, b, g, r, first, queries, cols);
   std::fill(f.dquery_rows, f.dquery_rows + kScoreTile * wide, 0.0F);
-  RowsAhead ahead = rows_ahead(call, b, g, r, first);
+  ListAhead ahead = lines_ahead(call, b, g, r, first);
   const Index end = call.keys_before(first + queries - 1);
   for (Index t = 0, all = 0; t < end; t += all) {
     const KeyTiles tiles(call, t, end, first);

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "tessera/device/cpu/rows_ahead.h"
+#include "tessera/device/cpu/lines_ahead.h"
 
 namespace tessera::cpu {
 
@@ -20,7 +20,7 @@ struct DotProduct {
   float* c;
   std::int64_t ldc;
   float scale;
-  RowsAhead* ahead;
+  ListAhead* ahead;
 };
 
 /// Only where the processor has AVX512-BF16.

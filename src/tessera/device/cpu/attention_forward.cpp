@@ -77,7 +77,7 @@ HWY_INLINE void finish(const AttentionCall& call, const Forward& f, Index b, Ind
 
 /// Scores of keys that lie at `k`.
 HWY_INLINE void score_tiles(const AttentionCall& call, const Forward& f, Index b, const Operand& k,
-                            const KeyTiles& tiles, Index first, Index queries, RowsAhead& ahead) {
+                            const KeyTiles& tiles, Index first, Index queries, ListAhead& ahead) {
   const Index e = call.E, cols = (queries + lanes() - 1) / lanes() * lanes();
   const bool widened = call.dtype != DType::F32 && !call.dots;
   if (widened) read_rows(k, {tiles.keys, e}, f.rows);
@@ -99,10 +99,11 @@ HWY_INLINE void score_tiles(const AttentionCall& call, const Forward& f, Index b
 
 /// What this tile writes, and what the tiles after it read: the queries of the next one, and a part
 /// of the keys and values of the next head.
-HWY_INLINE RowsAhead rows_ahead(const AttentionCall& call, Index b, Index g, Index r, Index first) {
+HWY_INLINE ListAhead lines_ahead(const AttentionCall& call, Index b, Index g, Index r,
+                                 Index first) {
   const HeadRows &q = call.q, &k = call.k, &v = call.v;
   const Index e = call.E, row = call.G * call.R * e;
-  RowsAhead out;
+  ListAhead out;
   fetch_later(result(call, call.y, call.query_at(b, first, g, r), row),
               {std::min(kScoreTile, call.S - first), e}, out);
   if (first > 0)
@@ -141,7 +142,7 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
     f.random[i] =
         static_cast<std::uint64_t>(call.random_index(b, g, r, first + std::min(i, queries - 1)));
   }
-  RowsAhead ahead = rows_ahead(call, b, g, r, first);
+  ListAhead ahead = lines_ahead(call, b, g, r, first);
   const Index at_k = call.k.at(b, g, 0), at_v = call.v.at(b, g, 0);
   const Index end = call.keys_before(first + queries - 1);
   for (Index t = 0, keys = 0; t < end; t += keys) {

@@ -10,7 +10,7 @@
 
 #include "hwy/cache_control.h"
 #include "tessera/device/cpu/attention_call.h"
-#include "tessera/device/cpu/rows_ahead.h"
+#include "tessera/device/cpu/lines_ahead.h"
 #include "tessera/device/cpu/vector_load.h"
 #include "tessera/device/cpu/vector_product.h"
 
@@ -89,9 +89,11 @@ HWY_INLINE Result result(const AttentionCall& call, void* data, Index at, Index 
 
 /// To be fetched while products are computed.
 template <typename Pointer>
-HWY_INLINE void fetch_later(const Place<Pointer>& place, Size size, RowsAhead& ahead) {
-  const Index bytes = size_of(place.dtype);
-  ahead.add(place.data, size.rows, size.e * bytes, place.stride * bytes);
+HWY_INLINE void fetch_later(const Place<Pointer>& place, Size size, ListAhead& ahead) {
+  constexpr Index kRowsAtOnce = 8;
+  const Index bytes = size_of(place.dtype), times = (size.rows + kRowsAtOnce - 1) / kRowsAtOnce;
+  if (times > 0)
+    ahead.add(LinesAhead(place.data, size.rows, size.e * bytes, place.stride * bytes).over(times));
 }
 
 /// Operands to scratch, in rows of padded(e).

@@ -46,7 +46,7 @@ HWY_INLINE void turn_pairs(const Operand& from, Size size, Index cols, float* ro
 /// Products of rows of bf16, `first` the first of the tile's, with the turned pairs `q`.
 HWY_INLINE void multiply_pairs(const Operand& keys, const KeyTile& tile, Index first, Index e,
                                Index cols, const float* q, float scale, float* scores,
-                               RowsAhead& ahead) {
+                               ListAhead& ahead) {
   const Index width = padded(cols - tile.from);  // whole vectors of 16
   multiply_dots({tile.keys, width, e / 2, keys.as<const std::uint16_t>() + first * keys.stride,
                  keys.stride, q + tile.from, kScoreTile, scores + tile.from, kScoreTile, scale,

@@ -76,8 +76,9 @@ TESSERA_TILES void multiply_in_place(const DotPart& part) {
     const DotOperand a{reinterpret_cast<const char*>(rows_from(i - skipped)),
                        part.a.across * std::int64_t{sizeof(Bf16)}, 0};
     const std::int64_t below = std::min(kDotRows, part.rows - i - high);
-    ahead.a = lines_of({rows_from(i + high), part.a.across, 1}, below, part.along)
-                  .over(panels * fetches(pairs));
+    if (below > 0)
+      ahead.a = lines_of({rows_from(i + high), part.a.across, 1}, below, part.along)
+                    .over(panels * fetches(pairs));
     for (std::int64_t j = 0; j < part.cols; j += kAcross) {
       if (j + kAcross < part.cols) ahead.sums = lines_of(part.sums.part(i, j + kAcross), pairs);
       multiply_dots_of<RowsOfA::InPlace>(a, part.packed_b + packed_bytes(j, part.along), part.along,
@@ -97,10 +98,10 @@ TESSERA_TILES void multiply_packed(const DotPart& part, std::int64_t height) {
     const std::int64_t high = std::min(height, part.rows - top);
     pack_pairs({part.a.data + top * part.a.across, part.a.across, part.a.along}, high, part.along,
                part.packed_a);
-    const std::int64_t next = top + high;
-    ahead.a = lines_of({part.a.data + next * part.a.across, part.a.across, part.a.along},
-                       std::clamp<std::int64_t>(part.rows - next, 0, height), part.along)
-                  .over((high + kDotRows - 1) / kDotRows * panels * fetches(pairs));
+    if (const std::int64_t next = top + high; next < part.rows)
+      ahead.a = lines_of({part.a.data + next * part.a.across, part.a.across, part.a.along},
+                         std::min(height, part.rows - next), part.along)
+                    .over((high + kDotRows - 1) / kDotRows * panels * fetches(pairs));
     for (std::int64_t j = 0; j < part.cols; j += kAcross) {
       for (std::int64_t i = 0; i < high; i += kDotRows) {
         const bool last = i + kDotRows >= high;

@@ -1,12 +1,14 @@
 #pragma once
-/// A matrix that is read some microseconds later, asked for a few lines at a time: while products
-/// are computed, memory has nothing to do. A core waits for some two dozen lines at once, and what
-/// it reads meanwhile has to wait for one of them to arrive, so many at a time would hold it up.
+/// Matrices that are read or written some microseconds later, asked for a few cache lines at a
+/// time: while products are computed, memory has nothing to do, and the processor does not guess
+/// rows that lie apart. A core can wait for about 24 lines at a time; more prefetches at once delay
+/// its own loads.
 
 #include <cstdint>
 
 namespace tessera::cpu {
 
+/// One matrix.
 class LinesAhead {
  public:
   LinesAhead() = default;
@@ -21,6 +23,7 @@ class LinesAhead {
     return out;
   }
 
+  bool done() const { return rows_ <= 0; }
   void fetch() {
     for (std::int64_t left = at_once_; left > 0 && rows_ > 0; --left) {
       __builtin_prefetch(row_ + at_, 0, kSecondCache);
@@ -34,6 +37,23 @@ class LinesAhead {
   static constexpr std::int64_t kLine = 64;
   const char* row_ = nullptr;
   std::int64_t rows_ = 0, bytes_ = 0, stride_ = 0, at_ = 0, at_once_ = 1;
+};
+
+/// A few matrices, one after the other.
+class ListAhead {
+ public:
+  void add(const LinesAhead& lines) {
+    if (count_ < kMost && !lines.done()) list_[count_++] = lines;
+  }
+  void fetch() {
+    if (next_ < count_ && list_[next_].done()) ++next_;
+    if (next_ < count_) list_[next_].fetch();
+  }
+
+ private:
+  static constexpr int kMost = 8;
+  LinesAhead list_[kMost];
+  int count_ = 0, next_ = 0;
 };
 
 }  // namespace tessera::cpu

@@ -12,7 +12,8 @@ namespace {
 constexpr std::int64_t kGrainBytes = 64 << 10;  // worth a thread
 constexpr std::int64_t kBlock = 16;             // rows and columns of a block that is transposed
 
-/// As memcpy, of which a call takes as long as copying a short run, such as one head of attention.
+/// Like memcpy. For short runs of whole cache lines, such as one head of attention, the call would
+/// cost as much as the copy.
 void copy_few(const std::byte* from, std::byte* to, std::size_t bytes) {
   constexpr std::size_t kShort = 512, kPiece = 64;
   if (bytes <= kShort) {

@@ -1,5 +1,6 @@
 // gelu(x) = x * gate(x) and its derivative, compiled once per instruction set: included after
-// hwy/highway.h, inside foreach_target. A gate or a slope is made once for a loop.
+// hwy/highway.h, inside foreach_target. A gate or a slope is made once for a loop. At infinity a
+// slope is its limit, 0 or 1.
 
 #if defined(TESSERA_VECTOR_GELU) == defined(HWY_TARGET_TOGGLE)
 #ifdef TESSERA_VECTOR_GELU
@@ -19,6 +20,8 @@ namespace tessera::cpu::HWY_NAMESPACE {
 /// A function in pieces, whose tables stay in registers.
 template <class D, class V = hn::VFromD<D>>
 class InPieces {
+  static_assert(hn::MaxLanes(D()) == Pieces::kParts);  // of a table, which is one vector
+
  public:
   explicit HWY_INLINE InPieces(const Pieces& of) : width_(of.width) {
 #pragma GCC unroll 8
@@ -80,7 +83,8 @@ struct GeluErfGate {
 };
 template <class D, class V = hn::VFromD<D>>
 struct GeluErfSlope {
-  HWY_INLINE V operator()(D d, V x) const {  // cdf + x pdf
+  HWY_INLINE V operator()(D d, V x) const {         // cdf + x pdf
+    x = at_least(d, -20.0f, at_most(d, 20.0f, x));  // infinity has a slope, too
     const V e = exp_within(d, at_least(d, -87.5f, hn::Mul(hn::Set(d, -0.5f), hn::Mul(x, x))));
     const V pdf = hn::Mul(hn::Set(d, 0.3989422804f), e);  // 1 / sqrt(2 pi)
     return hn::MulAdd(x, pdf, GeluErfGate<D>()(d, x));
@@ -99,8 +103,9 @@ struct GeluTanhGate {
 };
 template <class D, class V = hn::VFromD<D>>
 struct GeluTanhSlope {
-  HWY_INLINE V operator()(D d, V x) const {  // s + x s (1 - s) (2u)'
-    const Gate<V> s = gate_of(d, twice_u(d, x));
+  HWY_INLINE V operator()(D d, V x) const {         // s + x s (1 - s) (2u)'
+    x = at_least(d, -20.0f, at_most(d, 20.0f, x));  // so that no power of it is infinite
+    const SigmoidPair<V> s = sigmoid_pair_of(d, twice_u(d, x));
     const V slope = hn::MulAdd(hn::Mul(x, x), hn::Set(d, 3 * kTwoU3), hn::Set(d, kTwoU1));
     return hn::MulAdd(hn::Mul(x, slope), hn::Mul(s.open, s.closed), s.open);
   }

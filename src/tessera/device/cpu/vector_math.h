@@ -161,11 +161,11 @@ HWY_INLINE V erf_of(D d, V x) {
 
 /// The sigmoid s and 1 - s, which has all its digits where s is near 1.
 template <class V>
-struct Gate {
+struct SigmoidPair {
   V open, closed;
 };
 template <class D, class V>
-HWY_INLINE Gate<V> gate_of(D d, V x) {
+HWY_INLINE SigmoidPair<V> sigmoid_pair_of(D d, V x) {
   const V one = hn::Set(d, 1.0f);
   // Finite, so that e * open is a number.
   const V e = exp_within(d, at_least(d, -87.5f, at_most(d, 80.0f, hn::Neg(x))));

@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <utility>
 
-#include "tessera/device/cpu/rows_ahead.h"
+#include "tessera/device/cpu/lines_ahead.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {
@@ -35,7 +35,7 @@ struct Product {
   float* c;
   Index ldc;
   bool add;
-  RowsAhead* ahead = nullptr;  // what is fetched meanwhile
+  ListAhead* ahead = nullptr;  // what is fetched meanwhile
 };
 
 /// kRows x kVectors accumulators in registers.

@@ -60,7 +60,7 @@ struct Silu : Slow {
 };
 struct SiluGrad : Slow {
   HWY_INLINE V operator()(D d, V x, V dy) const {  // dy * s * (1 + x (1 - s))
-    const Gate<V> s = gate_of(d, x);
+    const SigmoidPair<V> s = sigmoid_pair_of(d, x);
     return hn::Mul(hn::Mul(dy, s.open), hn::MulAdd(x, s.closed, hn::Set(d, 1.0f)));
   }
 };

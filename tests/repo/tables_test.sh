@@ -1,0 +1,45 @@
+#!/bin/bash
+# tables_test.sh TABLES: bench/tables.sh hands a table's flags and the caller's to `tessera bench`, whose place a script
+# takes here, and loses no results.
+set -euo pipefail
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+wrong() { echo "WRONG: $*"; exit 1; }
+mkdir -p "$work/bench" "$work/build"
+cp "$1" "$work/bench/tables.sh"
+cat >"$work/build/tessera" <<'END'
+#!/bin/bash
+printf '%s\n' "$@"
+while [ $# -gt 0 ]; do
+  case $1 in --results) printf %s "$SAYS" >"$2" ;; --html) echo page >"$2" ;; esac
+  shift
+done
+exit "$CODE"
+END
+chmod +x "$work/build/tessera"
+run() { bash "$work/bench/tables.sh" "$@" >"$work/out" 2>"$work/err"; }
+result() { cat "$work"/bench/results/*-"$1"; }
+export SAYS=first CODE=0
+
+run bert-step --turns 5 --steps=7 || wrong "a table fails: $(cat "$work/err")"
+[ "$(grep -c -- '^--steps' "$work/out")" = 1 ] || wrong "--steps=7 does not take the place of the table's --steps"
+grep -qx -- --turns "$work/out" || wrong "a flag is not handed on"
+[ "$(result bert-step.json)" = first ] || wrong "no results"
+
+SAYS=second CODE=1 run bert-step && wrong "a failure is hidden"
+[ "$(result bert-step.json)" = second ] || wrong "what was measured before a failure is lost"
+SAYS="" CODE=1 run bert-step && wrong "a failure is hidden"
+[ "$(result bert-step.json)" = second ] || wrong "a failure without results takes those that are there"
+result bert-step.txt | grep -qx -- --steps || wrong "a failure without results takes the table that is there"
+
+run gpt2-step --threads 1 --beside "mine=program --steps 2" || wrong "a table fails: $(cat "$work/err")"
+grep -q 'products alone, f32, 1 threads=.*--threads 1 ' "$work/out" || wrong "products are not on the caller's threads"
+[ "$(grep -cx -- --steps "$work/out")" = 1 ] || wrong "words inside a value are taken for flags"
+
+for words in nonsense "bert-step --preset gpt2-tiny" ""; do
+  # shellcheck disable=SC2086
+  if run $words; then wrong "'$words' is accepted"; fi
+  [ -s "$work/err" ] || wrong "'$words' is refused without a word"
+done
+run bert-step --help || wrong "--help fails"
+grep -q '^Tables:' "$work/out" || wrong "--help does not list the tables"
