@@ -93,7 +93,7 @@ NamedMachine h100() {
   m.host = {400, 5, 32, 8};
   m.rack = {400, 5, 1, 8};
   m.device.f16 = m.device.bf16 = products(989, 384);
-  m.device.f32 = products(67);
+  m.device.f32 = {51000, 16, 16, 38};
   m.device.other_gigaflops_per_s = 67000;
   m.device.memory_gigabytes_per_s = 3350;
   m.device.memory_bytes = 80 * kGibibyte;
@@ -101,10 +101,13 @@ NamedMachine h100() {
   return {m.name,
           "32 DGX H100 servers of 8 H100 80 GB SXM",
           m,
-          {{"device.*.peak, device.other_arithmetic, device.memory, device.memory_bandwidth, "
-            "links.core.bandwidth, links.socket.bandwidth",
+          {{"device.bf16.peak, device.f16.peak, device.other_arithmetic, device.memory, "
+            "device.memory_bandwidth, links.core.bandwidth, links.socket.bandwidth",
             "NVIDIA H100 datasheet: 989 TFLOPS of bf16 without sparsity, 67 of f32, 80 GB at 3.35 "
             "TB/s, NVLink 900 GB/s in both directions together"},
+           {"device.f32.peak, device.f32.half_*",
+            "fitted to 151 products that PyTorch made on one H200, whose multiprocessors are the "
+            "H100's (bench/results/2026-11-26-notes.md)"},
            {"links.*.units, links.host.bandwidth, links.rack.bandwidth, host.memory",
             "NVIDIA DGX H100 datasheet: 8 devices joined by NVSwitch, 8 network cards of 400 Gb/s, "
             "2 TB of memory"},
