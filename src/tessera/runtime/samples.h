@@ -26,7 +26,8 @@ std::vector<KernelSample> time_attention(Device& device, Communicator* world, DT
 /// sizes beyond what a core's own caches hold, as the operands of most kernels of a step are in none
 /// of these.
 std::vector<KernelSample> time_streams(Device& device, Communicator* world);
-/// Functions of many operations per element, on what caches hold.
+/// Kernels of many operations per element that steps spend most time in (GELU, norms, dropout), on
+/// what caches hold.
 std::vector<KernelSample> time_arithmetic(Device& device, Communicator* world, DType dtype);
 
 /// A collective while all groups of so many neighbours do the same.
