@@ -16,6 +16,7 @@ done
 if "$dev" no-such-command 2>said.$$ >&2; then wrong "an unknown command succeeds"; fi
 grep -q "no such command: no-such-command" said.$$ || wrong "an unknown command is not named"
 rm -f said.$$
+"$dev" bench --help | grep -q "^\./dev bench TABLE " || wrong "dev bench --help does not list the tables"
 
 # --no-install names what is missing, installs nothing and goes on; its place among the words does not matter.
 mkdir -p bin.$$

@@ -5,7 +5,10 @@ set -euo pipefail
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 wrong() { echo "WRONG: $*"; exit 1; }
-mkdir -p "$work/bench" "$work/build"
+mkdir -p "$work/bench" "$work/build" "$work/bin"
+printf '#!/bin/sh\necho 2026-01-01\n' >"$work/bin/date"  # files have the day in their names
+chmod +x "$work/bin/date"
+PATH=$work/bin:$PATH
 cp "$1" "$work/bench/tables.sh"
 cat >"$work/build/tessera" <<'END'
 #!/bin/bash

@@ -93,7 +93,7 @@ NamedMachine h100() {
   m.host = {400, 5, 32, 8};
   m.rack = {400, 5, 1, 8};
   m.device.f16 = m.device.bf16 = products(989, 384);
-  m.device.f32 = {51000, 16, 16, 38};
+  m.device.f32 = {51000, 15, 6, 38};
   m.device.other_gigaflops_per_s = 67000;
   m.device.memory_gigabytes_per_s = 3350;
   m.device.memory_bytes = 80 * kGibibyte;
@@ -112,8 +112,8 @@ NamedMachine h100() {
             "NVIDIA DGX H100 datasheet: 8 devices joined by NVSwitch, 8 network cards of 400 Gb/s, "
             "2 TB of memory"},
            {"host.bandwidth", "PCIe 5.0 x16: 64 GB/s"},
-           {"links.*.latency, host.latency, device.kernel_start, device.*.half_*, "
-            "device.*.attention, device.*.others",
+           {"links.*.latency, host.latency, device.kernel_start, device.bf16.half_*, "
+            "device.f16.half_*, device.*.attention, device.*.others",
             "estimates: of products of 4096 x 4096 x 4096 0.76 of the peak, attention as fast as "
             "its products; nobody publishes them, and `tessera doctor --calibrate` measures "
             "them"}}};

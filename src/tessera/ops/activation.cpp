@@ -43,8 +43,8 @@ struct GeluErf {
     return T(0.5) * x * (T(1) + std::erf(x * T(kHalfRoot)));
   }
 };
-/// As it is far from 0: the slopes of gelu have come to their limits, and the formulas, which
-/// multiply infinity by 0 there, are still numbers.
+/// x, at most 40 away from 0: the slopes of gelu are constant beyond, where the formulas would
+/// multiply infinity by 0.
 template <typename T>
 T within_formulas(T x) {
   constexpr T kFar = 40;

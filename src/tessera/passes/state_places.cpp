@@ -81,12 +81,13 @@ Stands StatePlaces::with(Stands stands, const std::vector<std::string>& more,
     ranks *= axes_[axis].size;
   }
   if (shape.ndim() == 0 || ranks == 1) return stands;
-  std::int64_t parts = ranks;  // of the first dim, and whether what cuts it already is major
-  bool behind = true;
+  const std::size_t major = *std::ranges::min_element(axes);
+  std::int64_t parts = ranks;  // of the first dim
+  bool behind = true;          // what cuts it already is major to all of `axes`
   for (std::size_t axis = 0; axis < stands.size(); ++axis) {
     if (stands[axis] != 0) continue;
     parts *= axes_[static_cast<int>(axis)].size;
-    behind = behind && axis < *std::ranges::min_element(axes);
+    behind = behind && axis < major;
   }
   int dim = behind && shape[0] % parts == 0 ? 0 : -1;
   for (const bool dividing : {true, false}) {

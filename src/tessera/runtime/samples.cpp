@@ -58,10 +58,7 @@ class SampleKernel {
     OpCall::Types results;
     for (const TensorType& out : outs) results.push_back(&out);
     const OpCall call(op, types, attrs, results);
-    KernelRequest request{call, {}, {}, {}};
-    for (const TensorType& in : ins) request.ins.push_back(whole(in.shape));
-    for (const TensorType& out : outs) request.outs.push_back(whole(out.shape));
-    kernel_ = device.make_kernel(request);
+    kernel_ = device.make_kernel({call, {}, {}, {}, 0});
     std::vector<TensorType> all = ins;
     all.insert(all.end(), outs.begin(), outs.end());
     all.push_back({DType::I32, {kernel_->workspace_bytes() / 4 + 16}, {}});
@@ -84,11 +81,6 @@ class SampleKernel {
   void run() const { kernel_->run({read_.data(), written_.data(), workspace_, 0}); }
 
  private:
-  static ShardInfo whole(const Shape& shape) {
-    const Shape zeros = Shape::of(shape.ndim(), 0);
-    return {shape, zeros, zeros, shape};
-  }
-
   std::unique_ptr<Kernel> kernel_;
   std::optional<Operands> memory_;
   std::vector<const void*> read_;
@@ -172,9 +164,8 @@ std::vector<KernelSample> time_arithmetic(Device& device, Communicator* world, D
     constexpr std::int64_t kRow = 256;
     const TensorType type{dtype, {rows, kRow}, {}}, weight{dtype, {kRow}, {}},
         statistic{DType::F32, {rows, 1}, {}}, step{DType::I64, {}, {}};
-    const bool tanh = false;
-    out.push_back(time_kernel(device, world, kGelu, {type}, {type}, {tanh}));
-    out.push_back(time_kernel(device, world, kGeluGrad, {type, type}, {type}, {tanh}));
+    out.push_back(time_kernel(device, world, kGelu, {type}, {type}, {false}));
+    out.push_back(time_kernel(device, world, kGeluGrad, {type, type}, {type}, {false}));
     out.push_back(time_kernel(device, world, kLayerNorm, {type, weight, weight},
                               {type, statistic, statistic}, {1e-5}));
     out.push_back(

@@ -1,8 +1,8 @@
 #pragma once
 /// Matrices that are read or written some microseconds later, asked for a few cache lines at a
 /// time: while products are computed, memory has nothing to do, and the processor does not guess
-/// rows that lie apart. A core can wait for about 24 lines at a time; more prefetches at once delay
-/// its own loads.
+/// rows that lie apart. A core can wait for only so many lines at a time: many prefetches at once
+/// delay its own loads.
 
 #include <cstdint>
 

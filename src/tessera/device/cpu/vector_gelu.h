@@ -17,13 +17,16 @@ namespace tessera::cpu::HWY_NAMESPACE {
 
 #if HWY_TARGET <= HWY_AVX3
 
-/// A function in pieces, whose tables stay in registers.
-template <class D, class V = hn::VFromD<D>>
+/// One of the functions of gelu_*_pieces(), whose tables stay in registers.
+template <class D, const GeluPieces& (*kForm)(), Pieces GeluPieces::*kFunction,
+          class V = hn::VFromD<D>>
 class InPieces {
   static_assert(hn::MaxLanes(D()) == Pieces::kParts);  // of a table, which is one vector
 
  public:
-  explicit HWY_INLINE InPieces(const Pieces& of) : width_(of.width) {
+  HWY_INLINE InPieces() {
+    const Pieces& of = kForm().*kFunction;
+    width_ = of.width;
 #pragma GCC unroll 8
     for (int i = 0; i <= Pieces::kDegree; ++i) tables_[i] = hn::Load(D(), of.coefficient[i]);
   }
@@ -45,26 +48,18 @@ class InPieces {
   }
 
  private:
-  float width_;
+  float width_ = 0;
   V tables_[Pieces::kDegree + 1];
 };
 
 template <class D>
-struct GeluErfGate : InPieces<D> {
-  HWY_INLINE GeluErfGate() : InPieces<D>(gelu_erf_pieces().gate) {}
-};
+using GeluErfGate = InPieces<D, gelu_erf_pieces, &GeluPieces::gate>;
 template <class D>
-struct GeluErfSlope : InPieces<D> {
-  HWY_INLINE GeluErfSlope() : InPieces<D>(gelu_erf_pieces().slope) {}
-};
+using GeluErfSlope = InPieces<D, gelu_erf_pieces, &GeluPieces::slope>;
 template <class D>
-struct GeluTanhGate : InPieces<D> {
-  HWY_INLINE GeluTanhGate() : InPieces<D>(gelu_tanh_pieces().gate) {}
-};
+using GeluTanhGate = InPieces<D, gelu_tanh_pieces, &GeluPieces::gate>;
 template <class D>
-struct GeluTanhSlope : InPieces<D> {
-  HWY_INLINE GeluTanhSlope() : InPieces<D>(gelu_tanh_pieces().slope) {}
-};
+using GeluTanhSlope = InPieces<D, gelu_tanh_pieces, &GeluPieces::slope>;
 
 #else
 

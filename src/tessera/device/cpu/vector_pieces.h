@@ -15,8 +15,8 @@ struct Pieces {
 };
 
 /// By what x is multiplied in gelu(x), and the derivative of gelu, both for the form with erf and
-/// for that with tanh. Within 1 unit in the last place of 1; on the left, where results are small,
-/// of their own within 2 down to -3, and 120 down to -5.
+/// for that with tanh. Both are within 1 unit in the last place of 1. On the left, where a gate is
+/// small, it is within 2 units of its own last place down to -3, and 120 down to -5.
 struct GeluPieces {
   Pieces gate, slope;
 };
