@@ -2,6 +2,7 @@
 
 #include "apps/command_test.h"
 #include "tessera/device/device.h"
+#include "tessera/train/programs.h"
 
 namespace tessera {
 namespace {
@@ -97,10 +98,28 @@ TEST_F(MixedPrecision, ThreeBadStepsAtTheSmallestScaleEndTheRun) {
   EXPECT_EQ(metrics("run").find("\"step\":6,"), std::string::npos);
 }
 
+/// Sums of gradients are f16 with --fp16 unless told otherwise. A scale at which nothing but such a
+/// sum is above the largest f16 tells which they are.
+TEST_F(MixedPrecision, SumsOfGradientsAreF16OnlyWithFp16) {
+  const auto skipped = [&](const std::string& flags) {
+    const Ran ran = train("run", flags + " --steps 1 --initial-loss-scale 1000000");
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    std::filesystem::remove_all(folder_ / "run");
+    return ran.out.find("step 1 was skipped") != ran.out.npos;
+  };
+  EXPECT_TRUE(skipped("--fp16"));
+  EXPECT_TRUE(skipped("--fp16 --reduce-dtype f16"));
+  EXPECT_FALSE(skipped("--fp16 --reduce-dtype f32"));
+
+  RunConfig with_bf16;
+  with_bf16.bf16 = true;
+  EXPECT_EQ(precision_of(with_bf16)->sums, DType::F32);
+}
+
 TEST_F(MixedPrecision, MeshesAreVerified) {
   for (const std::string flags :
        {"--bf16 --devices 4 --tensor-model-parallel-size 2 --sequence-parallel",
-        "--fp16 --devices 2 --zero-2-memory-optimization --reduce-dtype f16",
+        "--fp16 --devices 2 --zero-2-memory-optimization",
         "--bf16 --devices 2 --pipeline-model-parallel-size 2 --micro-batch-size 2"}) {
     const Ran ran = run(words("verify --preset gpt2-tiny --layers 2 --steps 2 " + flags));
     EXPECT_EQ(ran.code, 0) << flags << "\n" << ran.out << ran.err;
@@ -116,7 +135,7 @@ TEST_F(MixedPrecision, WhatContradictsIsRefused) {
       {"--mixed-precision --fp16", "--mixed-precision computes in bf16, and --fp16 in f16"},
       {"--reduce-dtype bf16", "reduce-dtype bf16, but the run computes in f32"},
       {"--bf16 --reduce-dtype f16", "reduce-dtype f16, but the run computes in bf16"},
-      {"--bf16 --reduce-dtype f64", "reduce-dtype is 'f64'; it can be f32, bf16, f16"},
+      {"--bf16 --reduce-dtype f64", "reduce-dtype is 'f64'; it can be auto, f32, bf16, f16"},
       {"--fp16 --initial-loss-scale 2 --min-loss-scale 4", "is below min-loss-scale 4"},
       {"--fp16 --loss-scale-window 0", "loss-scale-window"},
   };

@@ -26,7 +26,10 @@ constexpr SwitchRow kRows[] = {
      "half of activations; 6 bytes for a parameter, not 4", "faster with AVX512-BF16 or AMX",
      "forward and backward in bf16, updates in f32", kBf16},
     {"fp16", "--fp16", "", "", "", "M --fp16; D fp16.enabled",
-     "as bf16", "no faster on processors", "forward and backward in f16, with a loss scale", kF16},
+     "as bf16", "no faster on processors",
+     "forward, backward and sums of gradients in f16, with a loss scale; until it fits, steps may "
+     "be skipped",
+     kF16},
     {"reduce-dtype", "--reduce-dtype", "NAME", "bf16", "bf16",
      "M without --accumulate-allreduce-grads-in-fp32; D communication_data_type",
      "half of gradients", "half of the bytes that sums of gradients send",

@@ -29,8 +29,9 @@ namespace tessera {
 inline constexpr std::string_view kRemoteNone = "none", kRemoteMemory = "cpu", kRemoteFile = "nvme";
 /// What data_impl can be: names of Megatron-LM for the one way in which token files are read.
 inline constexpr std::array<std::string_view, 2> kDataImpls = {"mmap", "infer"};
-/// Floats in which gradients are added up (reduce_dtype).
-inline constexpr std::array<std::string_view, 3> kSumDTypes = {"f32", "bf16", "f16"};
+/// Floats in which gradients are added up (reduce_dtype). "auto": f16 in a run that computes in
+/// f16, as in PyTorch's autocast, DeepSpeed and Megatron-LM, and f32 in any other.
+inline constexpr std::array<std::string_view, 4> kSumDTypes = {"auto", "f32", "bf16", "f16"};
 inline constexpr std::array<std::string_view, 3> kRemoteDevices = {kRemoteNone, kRemoteMemory,
                                                                    kRemoteFile};
 
@@ -97,7 +98,7 @@ struct RunConfig {
   std::int64_t profile_steps = 3;
 
   bool bf16 = false, fp16 = false, mixed_precision = false;  // of forward and backward
-  std::string reduce_dtype = "f32";                          // of sums of gradients
+  std::string reduce_dtype = "auto";                         // of sums of gradients
 
   std::int64_t threads = 0;                             // per device; 0: one per core, shared out
   std::string max_isa = "auto", pack_weights = "auto";  // CpuChoices

@@ -143,7 +143,9 @@ void find_precision_problems(const RunConfig& config, Problems& problems) {
                         " in f16; give one of the two, or take one back: no-fp16, no-", name),
                    {name, "fp16"});
   }
-  if (std::ranges::find(kSumDTypes, config.reduce_dtype) == kSumDTypes.end()) return;
+  if (config.reduce_dtype == "auto" ||
+      std::ranges::find(kSumDTypes, config.reduce_dtype) == kSumDTypes.end())
+    return;
   const std::optional<Precision> precision = precision_of(config);
   const DType computed = precision ? precision->compute : DType::F32,
               sums = parse_dtype(config.reduce_dtype);

@@ -138,9 +138,12 @@ class Observer {
 
 std::optional<Precision> precision_of(const RunConfig& c) {
   if (!c.bf16 && !c.fp16 && !c.mixed_precision) return std::nullopt;
-  const bool known = std::ranges::find(kSumDTypes, c.reduce_dtype) != kSumDTypes.end();
-  return Precision{.compute = c.fp16 ? DType::F16 : DType::BF16,
-                   .sums = known ? parse_dtype(c.reduce_dtype) : DType::F32};
+  const DType compute = c.fp16 ? DType::F16 : DType::BF16;
+  // A name that is none is told by find_problems.
+  const bool told =
+      c.reduce_dtype != "auto" && std::ranges::find(kSumDTypes, c.reduce_dtype) != kSumDTypes.end();
+  const DType sums = told ? parse_dtype(c.reduce_dtype) : c.fp16 ? DType::F16 : DType::F32;
+  return Precision{.compute = compute, .sums = sums};
 }
 
 std::vector<ProgramSource> writing_programs(const TextWriting& writing, std::int64_t texts,
