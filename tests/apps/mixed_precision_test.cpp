@@ -46,6 +46,28 @@ TEST_F(MixedPrecision, GoesOnToTheSameBits) {
   }
 }
 
+/// What is left to the run is compared as the run has it.
+TEST_F(MixedPrecision, OtherSumsOfGradientsAreTold) {
+  struct Row {
+    const char *there, *here, *told;
+  };
+  for (const Row& row :
+       {Row{"--fp16 --reduce-dtype f32", "--fp16", "reduce-dtype is f32 there and f16 here"},
+        {"--fp16", "--fp16 --reduce-dtype f32", "reduce-dtype is f16 there and f32 here"},
+        {"--fp16 --reduce-dtype f16", "--fp16", ""},
+        {"--bf16 --reduce-dtype f32", "--bf16", ""},
+        {"--bf16", "--bf16 --reduce-dtype bf16", "reduce-dtype is f32 there and bf16 here"}}) {
+    SCOPED_TRACE(text(row.there, ", then ", row.here));
+    ASSERT_EQ(train("run", text(row.there, " --steps 1")).code, 0);
+    const Ran ran = train("run", text(row.here, " --steps 2 --resume auto"));
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    const bool silent = *row.told == 0;
+    const std::string_view sought = silent ? "reduce-dtype" : row.told;
+    EXPECT_EQ((ran.out + ran.err).find(sought) == std::string::npos, silent) << ran.out << ran.err;
+    std::filesystem::remove_all(folder_ / "run");
+  }
+}
+
 /// It is said where 16 bits take no less time, and nowhere else.
 TEST_F(MixedPrecision, TellsWhereNothingMultipliesItsFloats) {
   const Isa isa = machine_choices().isa;

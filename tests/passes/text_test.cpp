@@ -19,6 +19,7 @@
 #include "tessera/ir/verify.h"
 #include "tessera/ops/table.h"
 #include "tessera/passes/add_uses.h"
+#include "tessera/passes/advance.h"
 #include "tessera/passes/bucket.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/merge_pads.h"
@@ -83,6 +84,7 @@ std::string partitioned(const Graph& graph, const TextSetup& setup) {
     Program program = partition(placed, order, stage, setup.machine, setup.moves);
     if (setup.pass == "bucket") program = bucket(std::move(program), setup.strategy.buckets);
     if (setup.pass == "strips") program = strips(std::move(program), {1, 1, 2});
+    if (setup.pass == "advance") program = advance(std::move(program));
     out += to_text(program, setup, order, stage);
   }
   return out;
@@ -100,7 +102,8 @@ std::string run_pass(const TextSetup& setup, const Graph& graph) {
     if (setup.pass == "add_uses")
       return one(add_uses(chunks_placed(graph, setup), setup.strategy.gather));
     if (setup.pass == "propagate") return one(all_placed(graph, setup));
-    if (setup.pass == "partition" || setup.pass == "bucket" || setup.pass == "strips")
+    if (setup.pass == "partition" || setup.pass == "bucket" || setup.pass == "strips" ||
+        setup.pass == "advance")
       return partitioned(graph, setup);
   } catch (const Error& error) {
     return text("error: ", error.what(), "\n");

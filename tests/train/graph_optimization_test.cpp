@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/ops/sum_squares.h"
 #include "tessera/passes/compute_in.h"
 #include "tessera/train/fields.h"
 #include "train/memory_mesh.h"
@@ -44,6 +45,38 @@ TEST(GraphOptimizationParts, ChangeNoBit) {
       run.optimize.*row.part = false;
       expect_same_bits(all, run());
     }
+  }
+}
+
+/// The norm is of the same sums, wherever they are computed. There is something to move where a
+/// step is one micro-batch.
+TEST(GraphOptimizationParts, SumsOfGradientsMoveAndChangeNoBit) {
+  const auto counted = [](const Plan& plan) {
+    int out = 0;
+    for (const RegionPlan& region : plan.program(kTrainProgram).regions) {
+      for (const Call& call : region.calls)
+        out += in_loop(region.kind) && call.op == &kSumSquares ? 1 : 0;
+    }
+    return out;
+  };
+  const MemoryMesh meshes[] = {
+      {"One", "gpt2", {}, parallel_of(1, 1, 1, false, 0, 1)},
+      {"Tp2", "llama", {}, parallel_of(1, 2, 1, false, 0, 1)},
+      {"TwoStages", "gpt2", {2, 1, "1f1b"}, parallel_of(1, 1, 1, false, 0, 1)},
+      {"ZbH1", "gpt2", {2, 1, "zb-h1"}, parallel_of(1, 1, 1, false, 0, 1)},
+      {"Dp2", "gpt2", {}, parallel_of(2, 1, 1, false, 0, 1)},
+  };
+  for (const MemoryMesh& mesh : meshes) {
+    SCOPED_TRACE(mesh.name);
+    const Graph step = mesh.step();
+    StagedRun run(step, mesh.strategy(), mesh.inputs());
+    const std::unique_ptr<Device> device = make_cpu_device(run.device);
+    // Gradients of data parallel ranks come from transfers.
+    EXPECT_EQ(counted(run.plan(*device, 0)) > 0, std::string_view(mesh.name) != "Dp2");
+    const Outcome moved = run();
+    run.optimize.advance = false;
+    EXPECT_EQ(counted(run.plan(*device, 0)), 0);
+    expect_same_bits(moved, run());
   }
 }
 

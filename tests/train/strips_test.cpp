@@ -90,7 +90,7 @@ struct ExactCase {
   const char* name;
   const char* family;
   std::int64_t micro_batches;
-  bool bf16;
+  std::optional<Precision> precision;
 };
 
 class StripsExactly : public testing::TestWithParam<ExactCase> {};
@@ -98,8 +98,7 @@ class StripsExactly : public testing::TestWithParam<ExactCase> {};
 /// Interpreted in f64, with all gradients.
 TEST_P(StripsExactly, EqualTheWholeStep) {
   const ExactCase& c = GetParam();
-  const OneDevice one(task_of(wide(c.family, 2)), {},
-                      c.bf16 ? std::optional(Precision{}) : std::nullopt);
+  const OneDevice one(task_of(wide(c.family, 2)), {}, c.precision);
   const Strategy strategy = one_device(c.micro_batches);
   const Program whole = partition(propagate(add_uses(simplify(one.graph)), strategy));
   const Program cut = strips(whole, kAny);
@@ -110,11 +109,14 @@ TEST_P(StripsExactly, EqualTheWholeStep) {
 
 INSTANTIATE_TEST_SUITE_P(
     Steps, StripsExactly,
-    testing::Values(ExactCase{"Gpt2", "gpt2", 1, false}, ExactCase{"Gpt2Mb3", "gpt2", 3, false},
-                    ExactCase{"Gpt2Bf16", "gpt2", 2, true}, ExactCase{"Llama", "llama", 1, false},
-                    ExactCase{"Bert", "bert", 1, false}, ExactCase{"BertMb2Bf16", "bert", 2, true},
-                    ExactCase{"BertMasked", "bert-masked", 1, false},
-                    ExactCase{"T5", "t5", 2, false}),
+    testing::Values(ExactCase{"Gpt2", "gpt2", 1, {}}, ExactCase{"Gpt2Mb3", "gpt2", 3, {}},
+                    ExactCase{"Gpt2Bf16", "gpt2", 2, Precision{}},
+                    ExactCase{"Llama", "llama", 1, {}},
+                    ExactCase{"Gpt2F16Sums", "gpt2", 1, Precision{DType::F16, DType::F16}},
+                    ExactCase{"Bert", "bert", 1, {}},
+                    ExactCase{"BertMb2Bf16", "bert", 2, Precision{}},
+                    ExactCase{"BertF16Sums", "bert", 1, Precision{DType::F16, DType::F16}},
+                    ExactCase{"BertMasked", "bert-masked", 1, {}}, ExactCase{"T5", "t5", 2, {}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 /// In bf16 on a device: losses of the first step have the same bits, and later ones differ as sums
@@ -131,12 +133,24 @@ TEST(Strips, InSixteenBits) {
   EXPECT_EQ(after[0], before[0]);
   for (std::size_t i = 0; i < before.size(); ++i)
     EXPECT_NEAR(after[i], before[i], 0x1p-8 * before[i]) << "step " << i + 1;
-  // Sums that would be rounded once for each strip are made at once.
-  const Graph rounded = compute_in(step_of(model), {DType::BF16, DType::BF16});
-  StagedRun in_bf16(rounded, strategy, task_of(model).inputs);
-  const std::int64_t losses = num_losses(in_bf16, strategy);
-  in_bf16.strips = kAny;
-  EXPECT_EQ(num_losses(in_bf16, strategy), losses);
+}
+
+/// Gradients in 16 bits are added up over strips in f32, and rounded once: as of the whole.
+TEST(Strips, GradientsInSixteenBitsAreRoundedOnce) {
+  const ModelConfig model = wide("gpt2", 2);
+  const Strategy strategy = strategy_of(parallel_of(1, 1, 1, false, 0, 1), BatchSplit::Cut, model);
+  for (const DType dtype : {DType::BF16, DType::F16}) {
+    const Graph step = compute_in(step_of(model), {dtype, dtype});
+    StagedRun run(step, strategy, task_of(model).inputs);
+    const std::int64_t losses = num_losses(run, strategy);
+    const Outcome whole = run();
+    run.strips = kAny;
+    EXPECT_GT(num_losses(run, strategy), losses) << to_text(dtype);
+    const Outcome cut = run();
+    const std::vector<double>&before = whole.metrics.at("loss"), &after = cut.metrics.at("loss");
+    for (std::size_t i = 0; i < before.size(); ++i)
+      EXPECT_NEAR(after[i], before[i], 0x1p-8 * before[i]) << to_text(dtype) << ", step " << i + 1;
+  }
 }
 
 /// Where rows just suffice for two strips in f32, logits of 16 bits stay whole.

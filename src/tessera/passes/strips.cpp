@@ -13,6 +13,7 @@
 #include "tessera/ir/cut.h"
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
+#include "tessera/ops/result_dtype.h"
 #include "tessera/ops/shape_ops.h"
 #include "tessera/passes/defer.h"
 #include "tessera/passes/rewrite.h"
@@ -22,6 +23,16 @@ namespace tessera {
 namespace {
 
 constexpr int kUncut = -1;  // the dim of a value that is not cut
+
+/// A sum of strips that would be rounded to 16 bits for each of them.
+bool is_rounded(const Node& node, const CutDims& cut) {
+  return cut.outs[0] == kUncut && is_16_bit(node.type().dtype);
+}
+
+/// It can be added up in f32 instead: its op says of which dtype the result is.
+bool can_be_wide(const Node& node) {
+  return node.op->attrs.find(kResultDType.name) == static_cast<int>(node.attrs.size());
+}
 
 /// The nodes of a region that are computed in strips, because they read or make a large value, or
 /// lie between such nodes; and along which dims their values are cut.
@@ -51,6 +62,15 @@ class StripNodes {
   const CutDims& cut(NodeId id) const { return *cuts_[at(id)]; }
   /// True of a node that a node in strips depends on.
   bool is_before(NodeId id) const { return before_[at(id)]; }
+  /// Of sums that are made in f32 and would have 16 bits as a whole.
+  std::int64_t wide_bytes() const {
+    std::int64_t out = 0;
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (has(id) && is_rounded(graph_.node(id), cut(id)))
+        out += graph_.node(id).type().numel() * size_of(DType::F32);
+    }
+    return out;
+  }
   bool is_read_outside(ValueId v) const {
     const auto reads = [&](NodeId user) {
       return !has(user) &&
@@ -87,7 +107,8 @@ class StripNodes {
       const ValueId result{id, i};
       const int dim = cut->outs[at(i)];
       const bool rounded = dim == kUncut && is_16_bit(graph_.type(result).dtype);
-      if (rounded || (dim != kUncut && is_padded(result, dim))) return false;
+      if ((rounded && !can_be_wide(node)) || (dim != kUncut && is_padded(result, dim)))
+        return false;
       dims_[result] = dim;
       if (dim == kUncut || !is_large(result)) continue;
       for (const NodeId user : users_(id)) {
@@ -213,6 +234,10 @@ class StripWriter {
     node.name = {};
     for (std::size_t i = 0; i < node.results.size(); ++i)
       node.results[i] = part_of(node.results[i], cut.outs[i], n);
+    if (is_rounded(node, cut)) {
+      node.attrs = node.attrs.with(node.attrs.size(), DType::F32);
+      node.results[0].type.dtype = DType::F32;
+    }
     const std::vector<Value> values = rewrite_.to().copy(std::move(node), std::move(inputs));
     for (std::size_t i = 0; i < values.size(); ++i) {
       const ValueId result{id, static_cast<std::int32_t>(i)};
@@ -245,9 +270,14 @@ class StripWriter {
       const ValueId v{id, i};
       const int dim = nodes_.cut(id).outs[at(i)];
       if (!nodes_.is_read_outside(v)) continue;
-      rewrite_.map(v, dim == kUncut ? now_[v]
-                                    : add(kConcat, {std::int64_t{dim}}, from().result(v),
-                                          std::move(all_[v]), node));
+      const Result& whole = from().result(v);
+      if (dim != kUncut) {
+        rewrite_.map(v, add(kConcat, {std::int64_t{dim}}, whole, std::move(all_[v]), node));
+      } else if (now_[v].dtype() != whole.type.dtype) {
+        rewrite_.map(v, add(kCast, {whole.type.dtype}, whole, {now_[v].id()}, node));
+      } else {
+        rewrite_.map(v, now_[v]);
+      }
     }
   }
 
@@ -302,6 +332,8 @@ std::optional<Graph> in_strips(const Graph& graph, ValueId value, const StripLim
   const std::optional<std::int64_t> step = strip_of(graph.type(value), dim, limits);
   StripNodes nodes(graph, value);
   if (!step || !nodes.find(dim)) return std::nullopt;
+  const std::int64_t bytes = graph.type(value).bytes(), saved = bytes - bytes / shape[dim] * *step;
+  if (nodes.wide_bytes() >= saved) return std::nullopt;
   return StripWriter(graph, nodes).run(shape[dim], *step);
 }
 

@@ -26,8 +26,9 @@ struct StripLimits {
 ///
 /// A program stays as it is where the value is read or made by something that cannot be cut along
 /// that dim (cut.h): a collective in between, as with a vocabulary that is split over ranks;
-/// padding in the dim; sums of rows in 16 bits, which would be rounded once for each strip; a
-/// schedule that computes gradients of weights later.
+/// padding in the dim; a schedule that computes gradients of weights later. Sums in 16 bits are
+/// made in f32 and rounded behind the last strip; where they take as much memory as strips save,
+/// nothing is cut.
 ///
 /// In, out: regions in Form::Local, as partition makes them.
 Program strips(Program program, const StripLimits& limits = {});

@@ -11,6 +11,7 @@
 #include "tessera/base/size.h"
 #include "tessera/ir/verify.h"
 #include "tessera/passes/add_uses.h"
+#include "tessera/passes/advance.h"
 #include "tessera/passes/bucket.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/merge_pads.h"
@@ -230,6 +231,8 @@ class RankPlan {
     const Passes pass = passes(name);
     if (options_.optimize.strips)
       program = pass("strips", [&] { return strips(std::move(program), options_.strips); });
+    if (options_.optimize.advance)
+      program = pass("advance", [&] { return advance(std::move(program)); });
     if (options_.optimize.fuse) program = pass("fuse", [&] { return fuse(std::move(program)); });
     if (options_.optimize.pack)
       program = pass("pack", [&] { return pack(std::move(program), wanted_by(device_)); });

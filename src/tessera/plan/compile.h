@@ -31,11 +31,12 @@ struct PassGraph {
 struct Optimizations {
   bool simplify = true;        // useless and repeated nodes go, constants are folded
   bool strips = true;          // of wide values, as logits are, only some rows are there at a time
+  bool advance = true;         // sums of squares of gradients, where these are in the caches
   bool fuse = true;            // several ops are one pass over memory
   bool pack = true;            // weights in the order that products read, where the device wants it
   bool shares_buffers = true;  // views lie in their operand, and ops work in place
 
-  static Optimizations all(bool on) { return {on, on, on, on, on}; }
+  static Optimizations all(bool on) { return {on, on, on, on, on, on}; }
 };
 
 struct CompileOptions {

@@ -14,7 +14,9 @@ constexpr std::string_view
     kNoExperts = "there are no experts; a dense model takes the same flags",
     kSamples = "tessera sample FOLDER writes texts with a trained model",
     kFused = "the compiler fuses what it can; --no-graph-optimization turns all of it off",
-    kByHand = "blocks are cut by cost; docs/parallelism.md says how to place them by hand",
+    kByHand =
+        "--pipeline-layout of tessera train says how many layers each stage has; without it blocks "
+        "are cut by cost",
     kWhole = "there is one data set of the kind: give --valid-data-path";
 
 // clang-format off
@@ -55,7 +57,7 @@ constexpr FlagRow kRows[] = {
     {"log-interval", "N", Same, "log-every", "", "100 where it is not given"},
     {"eval-interval", "N", Same, "eval-every", "", "1000 where it is not given"},
     {"eval-iters", "N", Read, "eval-iters", "", "100 where it is not given, and all of it where --epochs is; 0: no validation"},
-    {"full-validation", "", Fixed, "eval-iters", "0"},
+    {"full-validation", "", Fixed, "eval-iters", "0", "of Tessera's flag, where it means all"},
     {"tensorboard-dir", "FOLDER", Same, "tensorboard-dir", "", "event files"},
     {"tensorboard-log-interval", "N", Only, "", "1", "every iteration is written"},
     {"tensorboard-queue-size", "N", Always, "", "", "nothing is kept back"},
@@ -100,7 +102,7 @@ constexpr FlagRow kRows[] = {
     {"min-loss-scale", "X", Same, "min-loss-scale"},
     {"loss-scale-window", "N", Same, "loss-scale-window"},
     {"hysteresis", "N", Same, "hysteresis"},
-    {"fp32-residual-connection", "", Refused, "", "", "the residual stream has the floats of the run; leave --mixed-precision out for f32"},
+    {"fp32-residual-connection", "", Refused, "", "", "the residual stream has the floats of the run: f32 without --mixed-precision, --bf16 and --fp16"},
     {"apply-query-key-layer-scaling", "", Idle, "", "", "it changes no result: softmax is computed in f32"},
     {"no-query-key-layer-scaling", "", Always, "", "", "there is none"},
     {"attention-softmax-in-fp32", "", Always, "", "", "softmax is computed in f32"},
@@ -190,8 +192,8 @@ constexpr FlagRow kRows[] = {
     {"rotary-percent", "X", Only, "", "1", "positions turn all channels of a head"},
     {"swiglu", "", Read, "family", "", "of --family llama"},
     {"normalization", "NAME", Read, "family", "", "RMSNorm is of --family llama, LayerNorm of gpt2 and bert"},
-    {"openai-gelu", "", Refused, "", "", "gelu is by erf"},
-    {"onnx-safe", "", Always, "", "", "gelu is by erf"},
+    {"openai-gelu", "", Refused, "", "", "the form of gelu goes with the family: by tanh for gpt2 and albert, by erf for others"},
+    {"onnx-safe", "", Always, "", "", "the form of gelu goes with the family"},
     {"squared-relu", "", Refused, "", "", "--activation is gelu, relu or gated-gelu"},
     {"bert-no-binary-head", "", Refused, "", "", "--family roberta predicts masked tokens alone"},
     {"use-flash-attn", "", Always, "", "", "attention keeps no table of probabilities where that is cheaper"},

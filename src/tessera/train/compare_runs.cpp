@@ -7,6 +7,7 @@
 #include "tessera/train/family_fields.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/output_folder.h"
+#include "tessera/train/programs.h"
 #include "tessera/train/task_start.h"
 
 namespace tessera {
@@ -44,6 +45,7 @@ class Comparison {
  private:
   static std::map<std::string, std::string> derived(RunConfig config) {
     config.model = with_derived(config.model);
+    config.reduce_dtype = to_text(sums_of(config));
     return record_of(config);
   }
 

@@ -30,7 +30,7 @@ inline constexpr std::string_view kRemoteNone = "none", kRemoteMemory = "cpu", k
 /// What data_impl can be: names of Megatron-LM for the one way in which token files are read.
 inline constexpr std::array<std::string_view, 2> kDataImpls = {"mmap", "infer"};
 /// Floats in which gradients are added up (reduce_dtype). "auto": f16 in a run that computes in
-/// f16, as in PyTorch's autocast, DeepSpeed and Megatron-LM, and f32 in any other.
+/// f16, as in Megatron-LM, and f32 in any other.
 inline constexpr std::array<std::string_view, 4> kSumDTypes = {"auto", "f32", "bf16", "f16"};
 inline constexpr std::array<std::string_view, 3> kRemoteDevices = {kRemoteNone, kRemoteMemory,
                                                                    kRemoteFile};

@@ -143,12 +143,8 @@ void find_precision_problems(const RunConfig& config, Problems& problems) {
                         " in f16; give one of the two, or take one back: no-fp16, no-", name),
                    {name, "fp16"});
   }
-  if (config.reduce_dtype == "auto" ||
-      std::ranges::find(kSumDTypes, config.reduce_dtype) == kSumDTypes.end())
-    return;
   const std::optional<Precision> precision = precision_of(config);
-  const DType computed = precision ? precision->compute : DType::F32,
-              sums = parse_dtype(config.reduce_dtype);
+  const DType computed = precision ? precision->compute : DType::F32, sums = sums_of(config);
   if (sums != DType::F32 && sums != computed)
     problems.add(text("reduce-dtype ", sums, ", but the run computes in ", computed,
                       "; gradients can be added up in f32 or in the 16-bit floats of the run: ",

@@ -136,14 +136,16 @@ class Observer {
 
 }  // namespace
 
-std::optional<Precision> precision_of(const RunConfig& c) {
-  if (!c.bf16 && !c.fp16 && !c.mixed_precision) return std::nullopt;
-  const DType compute = c.fp16 ? DType::F16 : DType::BF16;
-  // A name that is none is told by find_problems.
+DType sums_of(const RunConfig& c) {
   const bool told =
       c.reduce_dtype != "auto" && std::ranges::find(kSumDTypes, c.reduce_dtype) != kSumDTypes.end();
-  const DType sums = told ? parse_dtype(c.reduce_dtype) : c.fp16 ? DType::F16 : DType::F32;
-  return Precision{.compute = compute, .sums = sums};
+  if (told) return parse_dtype(c.reduce_dtype);
+  return c.fp16 ? DType::F16 : DType::F32;
+}
+
+std::optional<Precision> precision_of(const RunConfig& c) {
+  if (!c.bf16 && !c.fp16 && !c.mixed_precision) return std::nullopt;
+  return Precision{.compute = c.fp16 ? DType::F16 : DType::BF16, .sums = sums_of(c)};
 }
 
 std::vector<ProgramSource> writing_programs(const TextWriting& writing, std::int64_t texts,

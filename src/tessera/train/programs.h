@@ -12,6 +12,8 @@
 
 namespace tessera {
 
+/// The floats in which gradients are added up: what reduce_dtype says, or leaves to the run.
+DType sums_of(const RunConfig& config);
 /// The 16-bit floats of a run in mixed precision; nullopt: all is f32.
 std::optional<Precision> precision_of(const RunConfig& config);
 

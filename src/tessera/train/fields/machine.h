@@ -116,7 +116,7 @@ inline constexpr Field kMachineFields[] = {
     planned({"fp16", "", FieldGroup::Machine, OnResume::Notice, "",
      "mixed precision in f16: 11 bits of precision, a small range, and so with a loss scale that adapts itself",
      [](RunConfig& c) -> Slot { return &c.fp16; }}),
-    planned(one_of(kSumDTypes, {"reduce-dtype", "", FieldGroup::Machine, OnResume::Rounding, "",
+    planned(one_of(kSumDTypes, {"reduce-dtype", "", FieldGroup::Machine, OnResume::Notice, "",
      "in which floats gradients are added up over micro-batches and devices: f32, or the 16-bit ones that the run computes in, which take half of the memory and traffic; auto: f16 with --fp16, else f32",
      [](RunConfig& c) -> Slot { return &c.reduce_dtype; }, kAnyLow, kAnyHigh, kMixed})),
     {"initial-loss-scale", "", FieldGroup::Machine, OnResume::AtStart, "",

@@ -56,8 +56,9 @@ void llama(RunConfig& c, const PresetSizes& sizes, double tokens, double lr, dou
 /// Zeng et al. 2021, arXiv 2104.12369: table 1, 40,000 tokens, samples of 1024, 16-bit floats in
 /// forward and backward with f32 in the optimizer. Where the paper says nothing, the rest is that
 /// of MindSpore's model zoo (model_zoo/official/nlp/pangu_alpha: pangu_alpha_config.py, utils.py,
-/// train.py): AdamWeightDecay, dropout, warm-up, a cosine over 200,000 steps, and the batch, which
-/// is its batch of each data parallel rank times these ranks on the paper's devices. Without the
+/// train.py): AdamWeightDecay, dropout, warm-up, a cosine over 200,000 steps, sums of gradients in
+/// f32 (gradient_fp32_sync, MindSpore's default), and the batch, which is its batch of each data
+/// parallel rank times these ranks on the paper's devices. Without the
 /// query layer, which attends from a learned query for each position to the output of the last
 /// layer: predictions are made from that output itself.
 void pangu_alpha(RunConfig& c, const PresetSizes& sizes, std::int64_t batch, double lr,
@@ -71,6 +72,7 @@ void pangu_alpha(RunConfig& c, const PresetSizes& sizes, std::int64_t batch, dou
                  .weight_decay = 0.1,
                  .schedule = {.lr = lr, .min_lr = min_lr, .warmup_steps = 2000}};
   c.fp16 = true;
+  c.reduce_dtype = "f32";
 }
 
 }  // namespace
