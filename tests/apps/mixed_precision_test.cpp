@@ -107,6 +107,19 @@ TEST_F(MixedPrecision, ALossScaleFindsItself) {
   EXPECT_EQ(lines.rfind("\"skipped\":true") < lines.rfind("\"step\":30"), true) << lines;
 }
 
+/// A run that ends before the scale fits says so, and its loss is of no skipped step.
+TEST_F(MixedPrecision, SkippedStepsAtTheEndAreTold) {
+  const Ran all = train("all", "--fp16 --steps 3 --initial-loss-scale 1e15");
+  EXPECT_EQ(all.code, 0);
+  EXPECT_NE(all.out.find("the last 3 steps, 1 to 3, were skipped and changed no parameter"),
+            std::string::npos)
+      << all.out;
+  EXPECT_NE(all.out.find("done: step 3 of 3, training loss not known"), std::string::npos)
+      << all.out;
+  const Ran none = train("none", "--fp16 --reduce-dtype f32 --steps 3");
+  EXPECT_EQ(none.out.find("skipped"), std::string::npos) << none.out;
+}
+
 /// At the smallest scale there is nothing left to try.
 TEST_F(MixedPrecision, ThreeBadStepsAtTheSmallestScaleEndTheRun) {
   const Ran ran = train("run",

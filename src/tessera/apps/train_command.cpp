@@ -1,3 +1,4 @@
+#include <cmath>
 #include <cstdio>
 
 #include "tessera/apps/agreement.h"
@@ -26,7 +27,8 @@ namespace {
 void print_end(const TrainResult& result, const RunConfig& config, Console& console) {
   const Summary& s = result.summary;
   const auto loss = [](const std::optional<double>& value) {
-    return value ? json_number(*value) : std::string("not known");
+    if (!value) return std::string("not known");
+    return std::isfinite(*value) ? json_number(*value) : std::string("not finite");
   };
   const char* ending = result.ending == Ending::Finished   ? "done"
                        : result.ending == Ending::Interval ? "stopped after --exit-interval"

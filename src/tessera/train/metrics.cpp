@@ -54,7 +54,7 @@ KeptMetrics keep_metrics(std::string_view lines, std::int64_t step) {
     if (!is_ours(json) || json["step"].get<std::int64_t>() > step) continue;
     if (json["kind"] == "test") continue;
     const std::optional<double> loss = loss_of(json);
-    if (json["kind"] == "train" && loss) out.train_loss = loss;
+    if (json["kind"] == "train" && loss && !json.contains("skipped")) out.train_loss = loss;
     if (json["kind"] == "eval") out.eval_step = json["step"].get<std::int64_t>();
     if (json["kind"] == "valid") {
       out.valid_step = json["step"].get<std::int64_t>();
@@ -118,7 +118,7 @@ void MetricsFile::train(const StepRecord& r) {
       json_number(r.tokens_per_s), R"(,"step_seconds":)", json_number(r.seconds),
       json_members(r.means), r.loss_scale ? R"(,"loss_scale":)" : "",
       r.loss_scale ? json_number(*r.loss_scale) : "", r.ok ? "" : R"(,"skipped":true)", "}\n");
-  if (std::isfinite(r.loss)) last_.train_loss = r.loss;
+  if (r.ok) last_.train_loss = r.loss;
 }
 
 void MetricsFile::valid(std::int64_t step, double loss, const NamedMeans& means) {

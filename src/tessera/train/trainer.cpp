@@ -54,6 +54,7 @@ class Trainer {
   void validate();
   void validate_if_due();
   void check_metrics();
+  void tell_skipped_end();
   void write_profile();
   Summary summary();
 
@@ -180,6 +181,7 @@ TrainResult Trainer::run() {
   if (options_.saves && done && finished) cut_short_ = !evaluations_->test(step_);
   if (cut_short_) out.ending = Ending::Stopped;
   check_metrics();
+  tell_skipped_end();
   const std::string late = events_ ? events_->finish() : "";
   if (!late.empty()) tell(&TrainCallback::on_notice, late);
   out.summary = summary();
@@ -317,6 +319,21 @@ void Trainer::check_metrics() {
     const std::string notice = file == nullptr ? "" : file->late_notice();
     if (!notice.empty()) tell(&TrainCallback::on_notice, notice);
   }
+}
+
+/// A run that ends in skipped steps may have learnt nothing since, or have parameters that are no
+/// good.
+void Trainer::tell_skipped_end() {
+  if (bad_ == 0) return;
+  tell(&TrainCallback::on_notice,
+       text(bad_ == 1
+                ? text("the last step, ", step_, ", was")
+                : text("the last ", bad_, " steps, ", step_ - bad_ + 1, " to ", step_, ", were"),
+            " skipped and changed no parameter; ",
+            config().optimizer.loss_scale.on
+                ? "where the loss was finite, train longer or lower --initial-loss-scale; else "
+                  "lower --lr"
+                : "lower --lr or --clip-grad, or lengthen --lr-warmup-steps"));
 }
 
 Summary Trainer::summary() {
