@@ -74,6 +74,17 @@ TEST_F(BenchCommand, SwitchesOverruleTheFlagsOfAll) {
   EXPECT_NE(losses(1), losses(3));
 }
 
+TEST_F(BenchCommand, SkippedStepsAreTold) {
+  const std::string flags = "--turns 1 --switches fp16+initial-loss-scale=1e15";
+  const nlohmann::json results = json(flags)["results"];
+  EXPECT_EQ(results[0]["skipped_steps"], 0);
+  EXPECT_EQ(results[1]["skipped_steps"], 3);
+  const Ran ran = bench(flags);
+  EXPECT_NE(ran.out.find("fp16+initial-loss-scale=1e15: 3 of 3 steps were skipped"),
+            std::string::npos)
+      << ran.out;
+}
+
 TEST_F(BenchCommand, WhatDoesNotFitIsPlanned) {
   const Ran ran = bench("--json --turns 1 --width 16384 --heads 64 --layers 96");
   EXPECT_EQ(ran.code, 0) << ran.err;

@@ -134,7 +134,9 @@ TEST(Turn, IsReadAsItWasWritten) {
   start.kernels = {"a", "b"};
   writer.on_start(start);
   writer.on_step({.step = 1, .loss = 4.25, .seconds = 9});
-  writer.on_step({.step = 2, .loss = std::numeric_limits<double>::quiet_NaN(), .seconds = 0.5});
+  StepRecord bad = {.step = 2, .loss = std::numeric_limits<double>::quiet_NaN(), .seconds = 0.5};
+  bad.ok = false;
+  writer.on_step(bad);
   writer.on_step({.step = 3, .loss = 4, .seconds = 0.25});
   writer.end(0, "");
   const TurnLength length{.warmup = 1, .steps = 2};
@@ -147,6 +149,7 @@ TEST(Turn, IsReadAsItWasWritten) {
   ASSERT_EQ(turn.losses.size(), 3);
   EXPECT_EQ(turn.losses[0], 4.25);
   EXPECT_TRUE(std::isnan(turn.losses[1]));
+  EXPECT_EQ(turn.skipped, 1);
   EXPECT_EQ(turn.parameters, 7);
   EXPECT_EQ(turn.planned_bytes, 4096);
   EXPECT_EQ(turn.planned_host_bytes, 512);
@@ -226,7 +229,7 @@ TEST(BenchReport, JsonHasEveryKey) {
   ASSERT_EQ(json["results"].size(), 5);
   for (const nlohmann::json& result : json["results"]) {
     for (const char* key : {"name", "step_seconds", "samples_per_s", "spread", "ratio",
-                            "peak_bytes", "planned_peak_bytes", "losses"})
+                            "peak_bytes", "planned_peak_bytes", "losses", "skipped_steps"})
       EXPECT_TRUE(result.contains(key)) << key;
   }
   EXPECT_EQ(json["results"][1]["step_seconds"], 1);

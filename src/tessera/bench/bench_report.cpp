@@ -37,6 +37,7 @@ Json json_of(const Standing& s) {
   out["planned_host_bytes"] = s.planned_host_bytes;
   out["memory_ratio"] = number(s.memory_ratio);
   out["losses"] = s.losses;
+  out["skipped_steps"] = s.skipped;
   out["loss_distance"] = Json();
   if (s.distance)
     out["loss_distance"] = {{"mean", s.distance->mean},

@@ -103,6 +103,9 @@ std::vector<std::string> notes(const BenchReport& report) {
           text(s.name, s.planned_only ? ": planned only" : ": failed",
                s.turns > 0 ? text(" after ", s.turns, " turns, of which its numbers are") : "",
                ": ", s.failure));
+    if (s.skipped > 0)
+      out.push_back(text(s.name, ": ", s.skipped, " of ", s.losses.size(),
+                         " steps were skipped, so its losses are of other weights"));
     if (s.disagrees)
       out.push_back(text(s.name, ": turns disagree by more than ",
                          format("%.0f", 100 * kMostDisagreement),

@@ -71,7 +71,7 @@ Standing standing(const Contestant& contestant, const Contestant& plain) {
     steps.insert(steps.end(), turn.step_seconds.begin(), turn.step_seconds.end());
     out.peak_bytes = std::max(out.peak_bytes, turn.peak_bytes);
     out.others = std::max(out.others, turn.others);
-    if (out.losses.empty()) out.losses = turn.losses;
+    if (out.losses.empty()) out.losses = turn.losses, out.skipped = turn.skipped;
   }
   if (steps.empty()) return out;
   const auto [low, high] = std::ranges::minmax(steps);

@@ -32,8 +32,9 @@ void TurnWriter::on_start(const RunStart& start) {
 
 void TurnWriter::on_step(const StepRecord& record) {
   // Inf and nan, which JSON lacks, become null.
-  write_(
-      nlohmann::json{{"seconds", record.seconds}, {"loss", record.loss}, {"lr", record.lr}}.dump());
+  nlohmann::json line = {{"seconds", record.seconds}, {"loss", record.loss}, {"lr", record.lr}};
+  if (!record.ok) line["skipped"] = true;
+  write_(line.dump());
 }
 
 void TurnWriter::end(int code, const std::string& message) {
@@ -56,6 +57,7 @@ void TurnReader::read(const std::string& line) {
         turn_.losses.push_back(told.at("loss").is_null() ? std::numeric_limits<double>::quiet_NaN()
                                                          : told.at("loss").get<double>());
       if (told.contains("lr")) turn_.rates.push_back(told.at("lr"));
+      if (told.contains("skipped")) ++turn_.skipped;
     } else if (told.contains("code")) {
       turn_.code = told.at("code");
       turn_.planned_only = told.at("planned_only");

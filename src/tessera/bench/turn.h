@@ -21,6 +21,7 @@ struct Turn {
   std::vector<double> step_seconds;  // of the timed steps
   std::vector<double> losses;        // of all steps; none of a program that tells none
   std::vector<double> rates;         // learning rates of all steps; none of a peer
+  std::int64_t skipped = 0;          // of all steps: those that changed no parameter
   std::int64_t parameters = 0, tokens_per_step = 0, devices = 1;
   std::int64_t planned_bytes = 0;       // of the device that has most, on itself
   std::int64_t planned_host_bytes = 0;  // the same, on the host
