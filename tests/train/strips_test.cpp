@@ -153,6 +153,19 @@ TEST(Strips, GradientsInSixteenBitsAreRoundedOnce) {
   }
 }
 
+/// Where the f32 sum of a gradient would take what strips of logits save, nothing is cut: of a
+/// quarter of the rows in a micro-batch, logits take a quarter.
+TEST(Strips, AreLeftOutWhereWideSumsTakeAsMuch) {
+  const OneDevice one(task_of(wide("gpt2", 2)), {}, Precision{DType::F16, DType::F16});
+  for (const std::int64_t micro_batches : {1, 4}) {
+    const Program whole =
+        partition(propagate(add_uses(simplify(one.graph)), one_device(micro_batches)));
+    const bool cut =
+        !(strips(whole, kAny).graph(RegionKind::Backward) == whole.graph(RegionKind::Backward));
+    EXPECT_EQ(cut, micro_batches == 1) << micro_batches;
+  }
+}
+
 /// Where rows just suffice for two strips in f32, logits of 16 bits stay whole.
 TEST(Strips, InSixteenBitsHaveTwiceAsManyRows) {
   ModelConfig model = wide("gpt2", 2);

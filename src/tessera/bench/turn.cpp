@@ -57,7 +57,7 @@ void TurnReader::read(const std::string& line) {
         turn_.losses.push_back(told.at("loss").is_null() ? std::numeric_limits<double>::quiet_NaN()
                                                          : told.at("loss").get<double>());
       if (told.contains("lr")) turn_.rates.push_back(told.at("lr"));
-      if (told.contains("skipped")) ++turn_.skipped;
+      if (told.value("skipped", false)) ++turn_.skipped;
     } else if (told.contains("code")) {
       turn_.code = told.at("code");
       turn_.planned_only = told.at("planned_only");
