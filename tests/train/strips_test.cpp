@@ -200,5 +200,28 @@ TEST(Strips, SaveMemoryWhereLogitsAreLarge) {
   EXPECT_EQ(saved(2000), 0);
 }
 
+/// In 16 bits strips hold a copy of the weight beside its gradient: logits are cut where they save
+/// more than the copy takes, or where micro-batches need both anyway; a step takes no more memory.
+TEST(Strips, AreLeftOutWhereACopyTakesAsMuch) {
+  const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+  ModelConfig model = tiny("gpt2", 2);
+  model.vocabulary = 30000;
+  const auto saved = [&](std::int64_t context, std::int64_t width, std::int64_t micro_batches) {
+    model.context = context, model.width = width;
+    CompileOptions options;
+    const auto peak = [&](bool strips) {
+      options.optimize.strips = strips;
+      const Graph step = compute_in(step_of(model), {});
+      return compile({{kTrainProgram, step, one_device(micro_batches)}}, *device, options)
+          .peak_bytes();
+    };
+    return peak(false) - peak(true);
+  };
+  EXPECT_GT(saved(96, 64, 1), 0);
+  EXPECT_EQ(saved(96, 768, 1), 0);
+  EXPECT_GT(saved(192, 768, 1), 0);
+  EXPECT_GT(saved(192, 768, 2), 0);
+}
+
 }  // namespace
 }  // namespace tessera

@@ -71,6 +71,28 @@ class StripNodes {
     }
     return out;
   }
+  /// Of whole operands, as far as sums take as much: of those that are done with behind the strips,
+  /// as 16-bit copies of parameters are, and gathered ones.
+  std::int64_t operand_bytes() const {
+    std::int64_t sums = 0;
+    std::set<ValueId> operands;
+    for (NodeId id = 0; id < graph_.size(); ++id) {
+      if (!has(id)) continue;
+      const Node& node = graph_.node(id);
+      for (std::size_t i = 0; i < node.results.size(); ++i) {
+        if (cut(id).outs[i] == kUncut) sums += node.results[i].type.bytes();
+      }
+      for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+        const ValueId input = node.inputs[i];
+        if (cut(id).ins[i] == kUncut && !has(input.node) && !stays(input) &&
+            !is_read_outside(input))
+          operands.insert(input);
+      }
+    }
+    std::int64_t bytes = 0;
+    for (const ValueId operand : operands) bytes += graph_.type(operand).bytes();
+    return std::min(bytes, sums);
+  }
   bool is_read_outside(ValueId v) const {
     const auto reads = [&](NodeId user) {
       return !has(user) &&
@@ -82,6 +104,13 @@ class StripNodes {
   }
 
  private:
+  /// States do, but for copies: a step needs these only up to their last reader.
+  bool stays(ValueId v) const {
+    const Node& node = graph_.node(v.node);
+    return node.op == &kState &&
+           graph_.find_state(std::get<std::string>(node.attrs[0]))->role != Role::Copy;
+  }
+
   bool is_large(ValueId v) const {
     return graph_.type(v).bytes() * 2 >= graph_.type(value_).bytes();
   }
@@ -324,7 +353,10 @@ std::optional<std::int64_t> strip_of(const TensorType& type, int dim, const Stri
   return (shape[dim] + most - 1) / most;
 }
 
-std::optional<Graph> in_strips(const Graph& graph, ValueId value, const StripLimits& limits) {
+/// `once`: the region runs once in a step. Then the value as a whole may take less: its gradient is
+/// multiplied with operands before sums over its rows need memory, while strips need both at once.
+std::optional<Graph> in_strips(const Graph& graph, ValueId value, bool once,
+                               const StripLimits& limits) {
   const Shape& shape = graph.type(value).shape;
   int dim = 0;
   while (dim + 1 < shape.ndim() && shape[dim] == 1) ++dim;
@@ -333,7 +365,7 @@ std::optional<Graph> in_strips(const Graph& graph, ValueId value, const StripLim
   StripNodes nodes(graph, value);
   if (!step || !nodes.find(dim)) return std::nullopt;
   const std::int64_t bytes = graph.type(value).bytes(), saved = bytes - bytes / shape[dim] * *step;
-  if (nodes.wide_bytes() >= saved) return std::nullopt;
+  if (nodes.wide_bytes() + (once ? nodes.operand_bytes() : 0) >= saved) return std::nullopt;
   return StripWriter(graph, nodes).run(shape[dim], *step);
 }
 
@@ -358,10 +390,13 @@ bool cut_largest(Program& program, int chunk, const StripLimits& limits) {
   const int f = program.index_of(RegionKind::Forward, chunk),
             b = program.index_of(RegionKind::Backward, chunk);
   Graph &forward = program.regions[at(f)].graph, &backward = program.regions[at(b)].graph;
+  const auto runs = std::ranges::count_if(program.actions, [&](const Action& action) {
+    return action.region == RegionKind::Backward && action.chunk == chunk;
+  });
   for (const std::string& slot : large_slots(forward, backward, limits)) {
     std::optional<Deferred> deferred = defer(program, f, b, slot);
     if (!deferred) continue;
-    std::optional<Graph> cut = in_strips(deferred->backward, deferred->value, limits);
+    std::optional<Graph> cut = in_strips(deferred->backward, deferred->value, runs == 1, limits);
     if (!cut) continue;
     forward = std::move(deferred->forward);
     backward = *std::move(cut);
