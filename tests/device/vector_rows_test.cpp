@@ -276,6 +276,18 @@ TEST(VectorOptimizer, EqualsReference) {
     for (const bool ok : {true, false}) {
       const HostTensor flag = HostTensor::scalar<bool>(ok);
       for (const bool flavour : {true, false}) {  // decoupled, nesterov
+        for (const DType copy : {DType::BF16, DType::F16}) {
+          SCOPED_TRACE(to_text(copy));
+          // The parameter may be next to the middle of two of them.
+          const double ulp = copy == DType::BF16 ? 0x1p-8 : 0x1p-11;
+          expect_vector(
+              "hwy:adam", kAdam, {0.9, 0.95, 1e-8, 0.1, flavour, copy},
+              {p, m, v, g, scalar(1e-3f), scalar(0.5f), scalar(0.19f), scalar(0.0975f), flag},
+              {ulp, 2 * kRowsUlp}, in_place(0));
+          expect_vector("hwy:sgd", kSgd, {0.9, 0.1, flavour, copy},
+                        {p, m, g, scalar(1e-3f), scalar(0.5f), flag}, {ulp, 2 * kRowsUlp},
+                        in_place(0));
+        }
         for (const int operand : {-1, 0}) {
           expect_vector(
               "hwy:adam", kAdam, {0.9, 0.95, 1e-8, 0.1, flavour},

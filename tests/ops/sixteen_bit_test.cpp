@@ -9,6 +9,7 @@
 #include "ops/harness.h"
 #include "tessera/ir/print.h"
 #include "tessera/ops/expansion.h"
+#include "tessera/ops/optimizer_ops.h"
 
 namespace tessera::test {
 
@@ -96,6 +97,23 @@ TEST_P(SixteenBit, ExpansionsHaveTheTypesOfTheirOps) {
     }
   }
   EXPECT_GE(checked, 8);
+}
+
+/// An update that makes a copy too: the same results as without, and result 0 rounded once.
+TEST_P(SixteenBit, CopiesOfUpdatesAreTheParameterRounded) {
+  int checked = 0;
+  for (const Case& c : all_cases()) {
+    if (c.op->attrs.find(kCopyDType.name) < 0) continue;
+    SCOPED_TRACE(title(c));
+    ++checked;
+    const Tensors ins = wide(operands_in(c, GetParam()));
+    const Tensors want = evaluate(*c.op, ins, c.attrs),
+                  got = evaluate(*c.op, ins, c.attrs.with(c.attrs.size(), GetParam()));
+    ASSERT_EQ(got.size(), want.size() + 1);
+    for (std::size_t i = 0; i < want.size(); ++i) expect_same(got[i], want[i]);
+    expect_same(got.back(), want[0].cast(GetParam()));
+  }
+  EXPECT_GE(checked, 6);  // Adam, AdamW, SGD with and without Nesterov, steps that are skipped
 }
 
 INSTANTIATE_TEST_SUITE_P(Both, SixteenBit, testing::Values(DType::BF16, DType::F16),

@@ -18,6 +18,7 @@
 #include "tessera/ir/print.h"
 #include "tessera/ir/verify.h"
 #include "tessera/ops/table.h"
+#include "tessera/passes/absorb.h"
 #include "tessera/passes/add_uses.h"
 #include "tessera/passes/advance.h"
 #include "tessera/passes/bucket.h"
@@ -85,6 +86,7 @@ std::string partitioned(const Graph& graph, const TextSetup& setup) {
     if (setup.pass == "bucket") program = bucket(std::move(program), setup.strategy.buckets);
     if (setup.pass == "strips") program = strips(std::move(program), {1, 1, 2});
     if (setup.pass == "advance") program = advance(std::move(program));
+    if (setup.pass == "copy_beside") program = copy_beside(std::move(program));
     out += to_text(program, setup, order, stage);
   }
   return out;
@@ -103,7 +105,7 @@ std::string run_pass(const TextSetup& setup, const Graph& graph) {
       return one(add_uses(chunks_placed(graph, setup), setup.strategy.gather));
     if (setup.pass == "propagate") return one(all_placed(graph, setup));
     if (setup.pass == "partition" || setup.pass == "bucket" || setup.pass == "strips" ||
-        setup.pass == "advance")
+        setup.pass == "advance" || setup.pass == "copy_beside")
       return partitioned(graph, setup);
   } catch (const Error& error) {
     return text("error: ", error.what(), "\n");

@@ -1,5 +1,6 @@
 #include "tessera/ops/optimizer_ops.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "tessera/ops/reference.h"
@@ -24,6 +25,29 @@ void check_update(const OpCall& c, int tensors) {
   }
 }
 
+bool makes_copy(const OpCall& c) { return c.dtype_or(kCopyDType.name, DType::F32) != DType::F32; }
+
+/// Results of the parameter's type, and the copy where one is asked for.
+TensorTypes updated(const OpCall& c, int results) {
+  TensorTypes out;
+  for (int i = 0; i < results; ++i) out.push_back(c.in(0));
+  const DType copy = c.dtype_or(kCopyDType.name, DType::F32);
+  require(!makes_copy(c) || is_16_bit(copy), c.op().name, ": the copy is asked for in ", copy,
+          "; it can be bf16 or f16");
+  if (makes_copy(c)) out.push_back({copy, c.in(0).shape, {}});
+  return out;
+}
+
+Factors updated_factors(const OpCall& c, std::string_view ins, std::string_view outs) {
+  return Factors::parse(text(ins, " -> ", outs, makes_copy(c) ? ", ..." : ""), c.ndims());
+}
+
+/// Result 0 once more; a result is rounded to its dtype when it is stored.
+template <typename T>
+void rounded_reference(RefCall& c, int result) {
+  if (makes_copy(c.call)) std::copy_n(c.out<T>(0), c.in_shape(0).numel(), c.out<T>(result));
+}
+
 template <typename T>
 void adam_reference(RefCall& c) {
   const T beta1 = static_cast<T>(c.call.number("beta1")),
@@ -43,6 +67,7 @@ void adam_reference(RefCall& c) {
     c.out<T>(1)[i] = ok ? m1 : m;
     c.out<T>(2)[i] = ok ? v1 : v;
   }
+  rounded_reference<T>(c, 3);
 }
 
 template <typename T>
@@ -75,6 +100,7 @@ void sgd_reference(RefCall& c) {
     c.out<T>(0)[i] = ok ? p - lr * (nesterov ? g + momentum * u1 : u1) : p;
     c.out<T>(1)[i] = ok ? u1 : u;
   }
+  rounded_reference<T>(c, 2);
 }
 
 }  // namespace
@@ -83,18 +109,19 @@ constinit const OpDef kAdam = {
     .name = "adam",
     .doc =
         "One step of Adam or AdamW: (p, m, v, g, lr, scale, correction1, correction2, ok) -> (p, "
-        "m, v).",
+        "m, v), and p rounded to 16 bits where `copy` says so.",
     .attrs = {{"beta1", AttrKind::Float},
               {"beta2", AttrKind::Float},
               {"eps", AttrKind::Float},
               {"weight_decay", AttrKind::Float},
-              {"decoupled", AttrKind::Bool}},  // true: AdamW
+              {"decoupled", AttrKind::Bool},  // true: AdamW
+              kCopyDType},
     .infer = [](const OpCall& c) -> TensorTypes {
       check_update(c, 4);
-      return {c.in(0), c.in(0), c.in(0)};
+      return updated(c, 3);
     },
     .factors = [](const OpCall& c) -> Factors {
-      return Factors::parse("..., ..., ..., ..., , , , , -> ..., ..., ...", c.ndims());
+      return updated_factors(c, "..., ..., ..., ..., , , , ,", "..., ..., ...");
     },
     .flops = [](const OpCall& c) -> double { return 15.0 * static_cast<double>(c.in(0).numel()); },
     .reference = {adam_reference<float>, adam_reference<double>},
@@ -124,16 +151,19 @@ constinit const OpDef kLambDirection = {
 
 constinit const OpDef kSgd = {
     .name = "sgd",
-    .doc = "One step of SGD with momentum: (p, u, g, lr, scale, ok) -> (p, u).",
+    .doc =
+        "One step of SGD with momentum: (p, u, g, lr, scale, ok) -> (p, u), and p rounded to 16 "
+        "bits where `copy` says so.",
     .attrs = {{"momentum", AttrKind::Float},
               {"weight_decay", AttrKind::Float},
-              {"nesterov", AttrKind::Bool}},
+              {"nesterov", AttrKind::Bool},
+              kCopyDType},
     .infer = [](const OpCall& c) -> TensorTypes {
       check_update(c, 3);
-      return {c.in(0), c.in(0)};
+      return updated(c, 2);
     },
     .factors = [](const OpCall& c) -> Factors {
-      return Factors::parse("..., ..., ..., , , -> ..., ...", c.ndims());
+      return updated_factors(c, "..., ..., ..., , ,", "..., ...");
     },
     .flops = [](const OpCall& c) -> double { return 7.0 * static_cast<double>(c.in(0).numel()); },
     .reference = {sgd_reference<float>, sgd_reference<double>},

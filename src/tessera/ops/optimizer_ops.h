@@ -6,6 +6,10 @@
 
 namespace tessera {
 
+/// The attribute of updates that make a 16-bit copy too: the dtype of one more result, which is
+/// result 0 rounded to it. Without the attribute there is no such result.
+inline constexpr AttrDef kCopyDType = {.name = "copy", .kind = AttrKind::DType, .optional = true};
+
 struct AdamOptions {
   double beta1 = 0.9, beta2 = 0.999, eps = 1e-8;
   double weight_decay = 0;

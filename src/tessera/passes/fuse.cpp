@@ -8,8 +8,8 @@
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/fused.h"
-#include "tessera/ops/index_ops.h"
 #include "tessera/ops/random.h"
+#include "tessera/passes/absorb.h"
 #include "tessera/passes/rewrite.h"
 #include "tessera/passes/simplify.h"
 
@@ -311,45 +311,8 @@ class Fuser {
 
 Graph fuse(const Graph& graph) { return Fuser(graph).run(); }
 
-Graph add_onto(const Graph& graph) {
-  Rewrite rewrite(graph);
-  const Users users(graph);
-  std::vector<bool> is_output(graph.nodes().size(), false);
-  for (const Output& output : graph.outputs())
-    is_output[static_cast<std::size_t>(output.value.node)] = true;
-  // Of the two terms of a sum, that which is a scatter_add and read by nobody else.
-  const auto scattered = [&](const Node& sum) {
-    for (int i = 0; sum.op == &kAdd && i < 2; ++i) {
-      const NodeId term = sum.inputs[static_cast<std::size_t>(i)].node;
-      const Node& node = graph.node(term);
-      if (node.op == &kScatterAdd && node.inputs.size() == 2 && node.phase == sum.phase &&
-          node.results == sum.results && users(term).size() == 1 &&
-          !is_output[static_cast<std::size_t>(term)] && sum.inputs[0] != sum.inputs[1])
-        return i;
-    }
-    return -1;
-  };
-  for (NodeId id = 0; id < graph.size(); ++id) {
-    const Node& sum = graph.node(id);
-    const int i = scattered(sum);
-    const ValueId other = i < 0 ? ValueId{} : sum.inputs[static_cast<std::size_t>(1 - i)];
-    if (i < 0 || graph.type(other) != sum.type()) {
-      rewrite.copy(id);
-      continue;
-    }
-    const Node& scatter = graph.node(sum.inputs[static_cast<std::size_t>(i)].node);
-    Node onto = sum;
-    onto.op = &kScatterAdd;
-    onto.attrs = scatter.attrs;
-    const std::vector<Value> made = rewrite.to().copy(
-        std::move(onto),
-        {rewrite(scatter.inputs[0]).id(), rewrite(scatter.inputs[1]).id(), rewrite(other).id()});
-    rewrite.map({id, 0}, made[0]);
-  }
-  return rewrite.finish();
-}
-
 Program fuse(Program program) {
+  program = copy_beside(std::move(program));
   for (Region& region : program.regions) region.graph = simplify(fuse(add_onto(region.graph)));
   return program;
 }

@@ -15,13 +15,7 @@ namespace tessera {
 /// In, out: Form::Global or Form::Local.
 Graph fuse(const Graph& graph);
 
-/// A scatter_add whose result is only added to a value adds onto that value: no table of zeros, and
-/// no sum of two tables, as a tied embedding has. Sums are made in another order.
-///
-/// In, out: as of fuse.
-Graph add_onto(const Graph& graph);
-
-/// Both for every region; what is left over is simplified away.
+/// For every region, behind what absorb.h does; what is left over is simplified away.
 Program fuse(Program program);
 
 }  // namespace tessera

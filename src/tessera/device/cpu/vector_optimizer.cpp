@@ -4,6 +4,7 @@
 
 #include "tessera/device/cpu/vector_families.h"
 #include "tessera/device/cpu/vector_targets.h"
+#include "tessera/ops/optimizer_ops.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/device/cpu/vector_optimizer.cpp"
@@ -14,6 +15,22 @@
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {
 
+/// The new parameter, and its copy as a T; there is none where T is float.
+template <typename T, class V, class Store>
+HWY_INLINE void store_parameter(V p, float* out, void* copy, std::int64_t begin,
+                                const Store& store) {
+  store(p, out + begin);
+  if constexpr (sizeof(T) == 2) store(p, static_cast<T*>(copy) + begin);
+}
+
+template <typename T>
+void round_span(const float* from, void* to, std::int64_t begin, std::int64_t end) {
+  const hn::ScalableTag<float> d;
+  store_each<false>(d, end - begin, from + begin, static_cast<T*>(to) + begin,
+                    [](auto v) HWY_ATTR { return v; });
+}
+
+template <typename T>
 void adam_span(const AdamSpan& a, std::int64_t begin, std::int64_t end) {
   const hn::ScalableTag<float> d;
   const auto beta1 = hn::Set(d, a.beta1), beta2 = hn::Set(d, a.beta2);
@@ -30,7 +47,7 @@ void adam_span(const AdamSpan& a, std::int64_t begin, std::int64_t end) {
     const auto v = hn::MulAdd(beta2, load(a.v + begin), hn::Mul(hn::Mul(rest2, g), g));
     const auto root = hn::Add(hn::Sqrt(hn::Mul(v, inverse2)), eps);
     const auto step = hn::MulAdd(to_step, p, hn::Div(hn::Mul(m, inverse1), root));
-    store(hn::NegMulAdd(lr, step, p), a.p_out + begin);
+    store_parameter<T>(hn::NegMulAdd(lr, step, p), a.p_out, a.copy_out, begin, store);
     store(m, a.m_out + begin);
     store(v, a.v_out + begin);
   });
@@ -54,6 +71,7 @@ void lamb_span(const LambSpan& a, std::int64_t begin, std::int64_t end) {
   });
 }
 
+template <typename T>
 void sgd_span(const SgdSpan& a, std::int64_t begin, std::int64_t end) {
   const hn::ScalableTag<float> d;
   const auto lr = hn::Set(d, a.lr), scale = hn::Set(d, a.scale);
@@ -62,9 +80,20 @@ void sgd_span(const SgdSpan& a, std::int64_t begin, std::int64_t end) {
     const auto p = load(a.p + begin);
     const auto g = hn::MulAdd(load(a.g + begin), scale, hn::Mul(decay, p));
     const auto u = hn::MulAdd(momentum, load(a.u + begin), g);
-    store(hn::NegMulAdd(lr, a.nesterov ? hn::MulAdd(momentum, u, g) : u, p), a.p_out + begin);
+    const auto step = a.nesterov ? hn::MulAdd(momentum, u, g) : u;
+    store_parameter<T>(hn::NegMulAdd(lr, step, p), a.p_out, a.copy_out, begin, store);
     store(u, a.u_out + begin);
   });
+}
+
+AdamFunction find_adam(DType copy) {
+  return with_stored(copy, [](auto zero) -> AdamFunction { return adam_span<decltype(zero)>; });
+}
+SgdFunction find_sgd(DType copy) {
+  return with_stored(copy, [](auto zero) -> SgdFunction { return sgd_span<decltype(zero)>; });
+}
+RoundFunction find_round(DType copy) {
+  return with_stored(copy, [](auto zero) -> RoundFunction { return round_span<decltype(zero)>; });
 }
 
 }  // namespace tessera::cpu::HWY_NAMESPACE
@@ -75,9 +104,10 @@ namespace tessera::cpu {
 
 namespace {
 
-HWY_EXPORT(adam_span);
+HWY_EXPORT(find_adam);
 HWY_EXPORT(lamb_span);
-HWY_EXPORT(sgd_span);
+HWY_EXPORT(find_sgd);
+HWY_EXPORT(find_round);
 
 constexpr std::int64_t kGrain = 8192;  // elements that are worth a thread
 
@@ -96,30 +126,49 @@ void keep(const KernelArgs& args, int results, std::int64_t numel, int first = 0
   }
 }
 
+/// And the copy of the parameter, which other values may have overwritten since it was made.
+void keep(const KernelArgs& args, int results, std::int64_t numel, DType copy, Pool& pool) {
+  keep(args, results, numel);
+  if (copy == DType::F32) return;
+  const RoundFunction round = HWY_DYNAMIC_DISPATCH(find_round)(copy);
+  pool.split(numel, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    round(in(args, 0), args.outs[results], begin, end);
+  });
+}
+
+DType copy_dtype(const KernelRequest& request) {
+  return request.call.dtype_or(kCopyDType.name, DType::F32);
+}
+
 class AdamKernel final : public Kernel {
  public:
   AdamKernel(const KernelRequest& request, Pool& pool)
-      : pool_(&pool), numel_(request.call.in(0).numel()) {
+      : pool_(&pool),
+        numel_(request.call.in(0).numel()),
+        function_(HWY_DYNAMIC_DISPATCH(find_adam)(copy_dtype(request))),
+        copy_(copy_dtype(request)) {
     span_.beta1 = number(request, "beta1"), span_.beta2 = number(request, "beta2"),
     span_.eps = number(request, "eps");
     span_.decay = number(request, "weight_decay"), span_.decoupled = request.call.flag("decoupled");
   }
   std::string_view name() const override { return "hwy:adam"; }
   void run(const KernelArgs& args) const override {
-    if (!*static_cast<const bool*>(args.ins[8])) return keep(args, 3, numel_);
+    if (!*static_cast<const bool*>(args.ins[8])) return keep(args, 3, numel_, copy_, *pool_);
     AdamSpan a = span_;
     a.p = in(args, 0), a.m = in(args, 1), a.v = in(args, 2), a.g = in(args, 3);
     a.p_out = out(args, 0), a.m_out = out(args, 1), a.v_out = out(args, 2);
+    if (copy_ != DType::F32) a.copy_out = args.outs[3];
     a.lr = scalar(args, 4), a.scale = scalar(args, 5);
     a.correction1 = scalar(args, 6), a.correction2 = scalar(args, 7);
-    pool_->split(numel_, kGrain, [&](std::int64_t begin, std::int64_t end) {
-      HWY_DYNAMIC_DISPATCH(adam_span)(a, begin, end);
-    });
+    pool_->split(numel_, kGrain,
+                 [&](std::int64_t begin, std::int64_t end) { function_(a, begin, end); });
   }
 
  private:
   Pool* pool_;
   std::int64_t numel_;
+  AdamFunction function_;
+  DType copy_;
   AdamSpan span_{};
 };
 
@@ -154,25 +203,30 @@ class LambKernel final : public Kernel {
 class SgdKernel final : public Kernel {
  public:
   SgdKernel(const KernelRequest& request, Pool& pool)
-      : pool_(&pool), numel_(request.call.in(0).numel()) {
+      : pool_(&pool),
+        numel_(request.call.in(0).numel()),
+        function_(HWY_DYNAMIC_DISPATCH(find_sgd)(copy_dtype(request))),
+        copy_(copy_dtype(request)) {
     span_.momentum = number(request, "momentum"), span_.decay = number(request, "weight_decay");
     span_.nesterov = request.call.flag("nesterov");
   }
   std::string_view name() const override { return "hwy:sgd"; }
   void run(const KernelArgs& args) const override {
-    if (!*static_cast<const bool*>(args.ins[5])) return keep(args, 2, numel_);
+    if (!*static_cast<const bool*>(args.ins[5])) return keep(args, 2, numel_, copy_, *pool_);
     SgdSpan a = span_;
     a.p = in(args, 0), a.u = in(args, 1), a.g = in(args, 2);
     a.p_out = out(args, 0), a.u_out = out(args, 1);
+    if (copy_ != DType::F32) a.copy_out = args.outs[2];
     a.lr = scalar(args, 3), a.scale = scalar(args, 4);
-    pool_->split(numel_, kGrain, [&](std::int64_t begin, std::int64_t end) {
-      HWY_DYNAMIC_DISPATCH(sgd_span)(a, begin, end);
-    });
+    pool_->split(numel_, kGrain,
+                 [&](std::int64_t begin, std::int64_t end) { function_(a, begin, end); });
   }
 
  private:
   Pool* pool_;
   std::int64_t numel_;
+  SgdFunction function_;
+  DType copy_;
   SgdSpan span_{};
 };
 

@@ -8,6 +8,7 @@ namespace tessera::cpu {
 struct AdamSpan {
   const float *p, *m, *v, *g;
   float *p_out, *m_out, *v_out;
+  void* copy_out;  // 16-bit floats
   float lr, scale, correction1, correction2;
   float beta1, beta2, eps, decay;
   bool decoupled;
@@ -23,8 +24,15 @@ struct LambSpan {
 struct SgdSpan {
   const float *p, *u, *g;
   float *p_out, *u_out;
+  void* copy_out;  // 16-bit floats
   float lr, scale, momentum, decay;
   bool nesterov;
 };
+
+// Of elements begin ... end - 1.
+using AdamFunction = void (*)(const AdamSpan&, std::int64_t begin, std::int64_t end);
+using SgdFunction = void (*)(const SgdSpan&, std::int64_t begin, std::int64_t end);
+/// f32 rounded to 16-bit floats.
+using RoundFunction = void (*)(const float* from, void* to, std::int64_t begin, std::int64_t end);
 
 }  // namespace tessera::cpu
