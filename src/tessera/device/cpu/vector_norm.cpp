@@ -31,47 +31,87 @@ struct NormRows {
   float eps;
 };
 
-/// Sum of the row, or of the squares of what lies above `mean`.
-template <bool kSquares, typename T>
-HWY_INLINE float row_sum(D d, const T* x, std::int64_t n, float mean) {
+/// Short rows of 16-bit floats are computed some together: their sums are chains of operations that
+/// wait for each other. A processor overlaps those of neighbouring rows by itself where a row takes
+/// few operations, as in f32; a long row overlaps with itself. Each row has the bits that it has
+/// alone.
+constexpr int kTogether = 4;
+constexpr std::int64_t kShortRow = 256;
+
+/// Of each of the rows x, x + n ...: the sum, or that of the squares of what lies above `mean`.
+template <int kRows, bool kSquares, typename T>
+HWY_INLINE void row_sums(D d, const T* x, std::int64_t n, const float* mean, float* sums) {
+  constexpr int kSums = 4;
   const std::int64_t lanes = static_cast<std::int64_t>(hn::Lanes(d));
-  const V mu = hn::Set(d, mean);
-  const auto add = [&](V sum, V v) HWY_ATTR {
-    if constexpr (!kSquares) return hn::Add(sum, v);
-    const V c = hn::Sub(v, mu);
-    return hn::MulAdd(c, c, sum);
+  const auto add = [&](V& sum, V v, int r) HWY_ATTR {
+    if constexpr (kSquares) {
+      const V above = hn::Sub(v, hn::Set(d, mean[r]));
+      sum = hn::MulAdd(above, above, sum);
+    } else {
+      sum = hn::Add(sum, v);
+    }
   };
-  V a = hn::Zero(d), b = a, c = a, e = a;
-  std::int64_t i = 0;
-  for (; i + 4 * lanes <= n; i += 4 * lanes) {
-    a = add(a, load_vector(d, x + i));
-    b = add(b, load_vector(d, x + i + lanes));
-    c = add(c, load_vector(d, x + i + 2 * lanes));
-    e = add(e, load_vector(d, x + i + 3 * lanes));
+  V of[kRows][kSums];
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int s = 0; s < kSums; ++s) of[r][s] = hn::Zero(d);
   }
-  for (; i + lanes <= n; i += lanes) a = add(a, load_vector(d, x + i));
+  std::int64_t i = 0;
+  for (; i + kSums * lanes <= n; i += kSums * lanes) {
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+      for (int s = 0; s < kSums; ++s) add(of[r][s], load_vector(d, x + r * n + i + s * lanes), r);
+    }
+  }
+  for (; i + lanes <= n; i += lanes) {
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) add(of[r][0], load_vector(d, x + r * n + i), r);
+  }
   if (i < n) {
     const auto rest = static_cast<std::size_t>(n - i);
-    b = hn::IfThenElse(hn::FirstN(d, rest), add(b, load_first(d, x + i, rest)), b);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      V more = of[r][1];
+      add(more, load_first(d, x + r * n + i, rest), r);
+      of[r][1] = hn::IfThenElse(hn::FirstN(d, rest), more, of[r][1]);
+    }
   }
-  return sum_of_lanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e)));
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+    sums[r] = sum_of_lanes(d, hn::Add(hn::Add(of[r][0], of[r][1]), hn::Add(of[r][2], of[r][3])));
+  }
 }
 
-template <bool kCentered, typename T>
-void forward_row(const NormRows<T>& r, std::int64_t row) {
+template <int kRows, bool kCentered, typename T>
+void forward_rows(const NormRows<T>& rows, std::int64_t first) {
   const D d;
-  const T* x = r.x + row * r.n;
-  T* y = r.y + row * r.n;
-  const float count = static_cast<float>(r.n);
-  const float mean = kCentered ? row_sum<false>(d, x, r.n, 0) / count : 0.0f;
-  const float rstd = 1.0f / std::sqrt(row_sum<true>(d, x, r.n, mean) / count + r.eps);
-  if (kCentered) r.mean[row] = mean;
-  r.rstd[row] = rstd;
-  const V mu = hn::Set(d, mean), scale = hn::Set(d, rstd);
-  each_vector(d, r.n, [&](auto load, auto store) HWY_ATTR {
-    V v = hn::Mul(hn::Mul(hn::Sub(load(x), mu), scale), load(r.weight));
-    if (r.bias != nullptr) v = hn::Add(v, load(r.bias));
-    store(v, y);
+  const std::int64_t n = rows.n;
+  const T* x = rows.x + first * n;
+  T* y = rows.y + first * n;
+  const float count = static_cast<float>(n);
+  float mean[kRows] = {}, rstd[kRows];
+  if (kCentered) {
+    row_sums<kRows, false>(d, x, n, nullptr, mean);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) mean[r] /= count;
+  }
+  row_sums<kRows, true>(d, x, n, mean, rstd);
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+    rstd[r] = 1.0f / std::sqrt(rstd[r] / count + rows.eps);
+    if (kCentered) rows.mean[first + r] = mean[r];
+    rows.rstd[first + r] = rstd[r];
+  }
+  each_vector(d, n, [&](auto load, auto store) HWY_ATTR {
+    const V weight = load(rows.weight);
+    const V bias = rows.bias == nullptr ? hn::Zero(d) : load(rows.bias);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      const V hat = hn::Mul(hn::Sub(load(x + r * n), hn::Set(d, mean[r])), hn::Set(d, rstd[r]));
+      store(rows.bias == nullptr ? hn::Mul(hat, weight) : hn::MulAdd(hat, weight, bias), y + r * n);
+    }
   });
 }
 
@@ -108,7 +148,12 @@ void forward(const TileCall& c) {
   r.y = static_cast<T*>(c.out), r.mean = kCentered ? static_cast<float*>(c.more[0]) : nullptr;
   r.rstd = static_cast<float*>(c.more[kCentered ? 1 : 0]);
   r.n = c.row, r.eps = *static_cast<const float*>(c.extra);
-  for (std::int64_t row = 0; row < c.n / c.row; ++row) forward_row<kCentered>(r, row);
+  const std::int64_t rows = c.n / c.row;
+  std::int64_t row = 0;
+  if (sizeof(T) == 2 && c.row <= kShortRow) {
+    for (; row + kTogether <= rows; row += kTogether) forward_rows<kTogether, kCentered>(r, row);
+  }
+  for (; row < rows; ++row) forward_rows<1, kCentered>(r, row);
 }
 
 template <bool kCentered, typename T>
