@@ -91,16 +91,18 @@ HWY_INLINE void load_queries(const AttentionCall& call, const Backward& f, Index
   const float* logsumexp = call.logsumexp_in + call.row_at(b, g, r, first);
   const Operand dy = operand(call, call.dy, at, row),
                 q = operand(call, call.q.data, call.q.at(b, g, r) + first * call.q.row, call.q.row);
-  read_scaled(q, size, call.scale, f.query_rows);
   read_rows(dy, size, f.dresult_rows);
+  dot_operand(operand(call, call.y_in, at, row), size, f.dresult_rows, f.row_sum);
   if (call.dots) {
     turn_pairs(q, size, cols, f.dquery_rows, f.queries);
     turn_pairs(dy, size, cols, f.dquery_rows, f.dresults);
+    read_pairs(q, size, f.query_rows);
+    read_pairs(dy, size, f.dresult_rows);
   } else {
+    read_scaled(q, size, call.scale, f.query_rows);
     turn(f.query_rows, size, cols, f.queries);
     turn(f.dresult_rows, size, cols, f.dresults);
   }
-  dot_operand(operand(call, call.y_in, at, row), size, f.dresult_rows, f.row_sum);
   std::fill(f.row_sum + queries, f.row_sum + cols, 0.0F);
   for (Index i = 0; i < cols; ++i) {
     // A query that sees no key has -infinity, and only hidden scores: any finite number makes their
@@ -164,6 +166,42 @@ HWY_INLINE void score_products(const AttentionCall& call, const Backward& f, Ind
             ds + from, kScoreTile, false, &ahead});
 }
 
+/// What the queries add to the gradients of the tiles' keys and values, and these to those of
+/// queries. Depth of the former is queries, not cols: lanes beyond the last query must not enter
+/// the sums.
+HWY_INLINE void add_gradients(const Backward& f, const KeyTiles& tiles, Index queries, Index e,
+                              ListAhead& ahead) {
+  const Index wide = padded(e), t = tiles.list[0].t;
+  for (int i = 0; i < tiles.count; ++i) {
+    const KeyTile& tile = tiles.list[i];
+    const Index from = tile.from, seeing = queries - from, at = (tile.t - t) * kScoreTile + from;
+    const float *dy = f.dresult_rows + from * wide, *q = f.query_rows + from * wide;
+    multiply({tile.keys, wide, seeing, f.p + at, kScoreTile, 1, dy, wide, f.dvalues + tile.t * wide,
+              wide, true, &ahead});
+    multiply({tile.keys, wide, seeing, f.ds + at, kScoreTile, 1, q, wide, f.dkeys + tile.t * wide,
+              wide, true, &ahead});
+  }
+  multiply_seen(tiles, queries, e, f.ds, f.keys + t * wide, f.dquery_rows, ahead);
+}
+
+/// The same, where all rows lie by pairs. A last query without a neighbour has one of zeros.
+HWY_INLINE void add_gradients_of_pairs(const Backward& f, const KeyTiles& tiles, Index queries,
+                                       Index e, ListAhead& ahead) {
+  const Index wide = padded(e), t = tiles.list[0].t;
+  const std::uint16_t *const p = rounded(f.p, tiles.keys), *const ds = rounded(f.ds, tiles.keys);
+  for (int i = 0; i < tiles.count; ++i) {
+    const KeyTile& tile = tiles.list[i];
+    const Index from = tile.from, at = (tile.t - t) * kScoreTile + from;
+    const auto add = [&](const std::uint16_t* scores, const float* rows, float* sums) HWY_ATTR {
+      multiply_dots({tile.keys, wide, (queries - from + 1) / 2, scores + at, kScoreTile, 2,
+                     rows + from / 2 * wide, wide, sums + tile.t * wide, wide, 1, true, &ahead});
+    };
+    add(p, f.dresult_rows, f.dvalues);
+    add(ds, f.query_rows, f.dkeys);
+  }
+  multiply_seen_pairs(tiles, queries, e, ds, f.kept, f.keys + t / 2 * wide, f.dquery_rows, ahead);
+}
+
 HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b, Index g, Index r,
                            Index first) {
   const Index e = call.E, wide = padded(e), queries = std::min(kScoreTile, call.valid_s - first);
@@ -178,26 +216,14 @@ HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b
     if (call.all_hidden(b, first, queries, t, all)) continue;
     for (int i = 0; i < tiles.count; ++i) {
       const KeyTile& tile = tiles.list[i];
-      const Index keys = tile.keys, from = tile.from, seeing = queries - from;
-      float *const p = f.p + (tile.t - t) * kScoreTile, *const ds =
-                                                            f.ds + (tile.t - t) * kScoreTile;
-      score_products(call, f, b, g, tile, cols, p, ds, ahead);
-      hide_unseen(call, b, first, tile, queries, cols, p);
+      const Index at = (tile.t - t) * kScoreTile;
+      score_products(call, f, b, g, tile, cols, f.p + at, f.ds + at, ahead);
+      hide_unseen(call, b, first, tile, queries, cols, f.p + at);
       if (call.drop_below > 0) draw_kept(call, f.random, tile, cols, f.kept);
-      score_gradients(call, f, tile, cols, p, ds);
-      // Depth is queries, not cols: lanes beyond the last query must not enter the sums.
-      const float *dy = f.dresult_rows + from * wide, *q = f.query_rows + from * wide;
-      multiply({keys, wide, seeing, p + from, kScoreTile, 1, dy, wide, f.dvalues + tile.t * wide,
-                wide, true, &ahead});
-      multiply({keys, wide, seeing, ds + from, kScoreTile, 1, q, wide, f.dkeys + tile.t * wide,
-                wide, true, &ahead});
+      score_gradients(call, f, tile, cols, f.p + at, f.ds + at);
     }
-    for (Index i = 0, seen = 0; i < tiles.count; ++i) {
-      const Index begin = tiles.list[i].from, some = tiles.seeing_end(i, queries) - begin;
-      seen += tiles.list[i].keys;
-      multiply({some, wide, seen, f.ds + begin, 1, kScoreTile, f.keys + t * wide, wide,
-                f.dquery_rows + begin * wide, wide, true, &ahead});
-    }
+    call.dots ? add_gradients_of_pairs(f, tiles, queries, e, ahead)
+              : add_gradients(f, tiles, queries, e, ahead);
   }
   write_scaled(f.dquery_rows, {queries, e}, &call.scale, 0,
                result(call, call.dq, call.query_at(b, first, g, r), call.G * call.R * e));
@@ -209,9 +235,13 @@ void backward(const AttentionCall& call, Index b, Index g, float* scratch) {
   const Backward f(scratch, call.E, call.T);
   const Index e = call.E, row = call.G * e, wide = padded(e);
   const HeadRows &k = call.k, &v = call.v;
-  read_rows(operand(call, k.data, k.at(b, g, 0), k.row), {call.valid_t, e}, f.keys);
-  if (!call.dots)
+  const Operand keys = operand(call, k.data, k.at(b, g, 0), k.row);
+  if (call.dots) {
+    read_pairs(keys, {call.valid_t, e}, f.keys);
+  } else {
+    read_rows(keys, {call.valid_t, e}, f.keys);
     read_rows(operand(call, v.data, v.at(b, g, 0), v.row), {call.valid_t, e}, f.values);
+  }
   std::fill(f.dkeys, f.dkeys + call.T * wide, 0.0F);
   std::fill(f.dvalues, f.dvalues + call.T * wide, 0.0F);
   for (Index r = 0; r < call.R; ++r) {
@@ -222,7 +252,10 @@ void backward(const AttentionCall& call, Index b, Index g, float* scratch) {
       std::memset(result(call, call.dq, call.query_at(b, s, g, r), 0).data, 0, bytes);
   }
   const Index at = b * call.T * row + g * e;
-  write_rows(f.dkeys, {call.T, e}, result(call, call.dk, at, row));
+  const Result dk = result(call, call.dk, at, row);
+  // Pairs of queries are not scaled.
+  call.dots ? write_scaled(f.dkeys, {call.T, e}, &call.scale, 0, dk)
+            : write_rows(f.dkeys, {call.T, e}, dk);
   write_rows(f.dvalues, {call.T, e}, result(call, call.dv, at, row));
 }
 

@@ -29,8 +29,9 @@ struct KeyTile {
 };
 
 /// One call of attention or its gradient. Everything is computed in f32; what lies in 16 bits is
-/// widened where it is read and rounded where it is written. Random numbers are drawn for the index
-/// in [b, g, r, s, t] of the whole tensor.
+/// widened where it is read and rounded where it is written. With `dots`, probabilities and
+/// gradients of scores are rounded too before they are multiplied. Random numbers are drawn for the
+/// index in [b, g, r, s, t] of the whole tensor.
 struct AttentionCall {
   std::int64_t B = 0, S = 0, G = 0, R = 0, E = 0, T = 0;  // local sizes
   std::int64_t valid_s = 0, valid_r = 0, valid_t = 0;     // what lies inside the logical extents
@@ -46,7 +47,7 @@ struct AttentionCall {
   std::int64_t index_b = 0, index_g = 0, index_r = 0;  // offsets of the random index
   std::int64_t global_g = 0, global_r = 0, global_s = 0, global_t = 0;  // and its extents
 
-  bool dots = false;         // bf16, and products of q, k, v and dy by AVX512-BF16
+  bool dots = false;         // bf16, and products by AVX512-BF16
   DType dtype = DType::F32;  // of all that has channels: F32, BF16 or F16
   HeadRows q, k, v;
   void* y = nullptr;  // forward: results

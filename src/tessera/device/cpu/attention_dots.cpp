@@ -1,5 +1,7 @@
 #include "tessera/device/cpu/attention_dots.h"
 
+#include <string_view>
+
 #include "tessera/base/error.h"
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -8,7 +10,14 @@
 
 #include <cstring>
 
+#include "tessera/device/cpu/sums.h"
 #include "tessera/device/cpu/tile_unit.h"
+
+// As in transpose.h, for the intrinsics of this file.
+#ifndef __clang__
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
 
 namespace tessera::cpu {
 
@@ -19,10 +28,13 @@ template <int kRows, int kVectors>
 TESSERA_TILES void dot_block(const DotProduct& p, std::int64_t row, std::int64_t col) {
   const std::uint16_t* a = p.a + row * p.a_row;
   const float* b = p.b + col;
+  float* const c = p.c + row * p.ldc + col;
   __m512 sums[kRows * kVectors];
 #pragma GCC unroll 32
-  for (int i = 0; i < kRows * kVectors; ++i) sums[i] = _mm512_setzero_ps();
-  for (std::int64_t pair = 0; pair < p.pairs; ++pair, a += 2, b += p.ldb) {
+  for (int i = 0; i < kRows * kVectors; ++i)
+    sums[i] = p.accumulate ? _mm512_loadu_ps(c + i / kVectors * p.ldc + i % kVectors * 16)
+                           : _mm512_setzero_ps();
+  for (std::int64_t pair = 0; pair < p.pairs; ++pair, a += p.a_pair, b += p.ldb) {
     __m512bh columns[kVectors];
 #pragma GCC unroll 4
     for (int j = 0; j < kVectors; ++j)
@@ -37,7 +49,6 @@ TESSERA_TILES void dot_block(const DotProduct& p, std::int64_t row, std::int64_t
         sums[i * kVectors + j] = _mm512_dpbf16_ps(sums[i * kVectors + j], columns[j], all);
     }
   }
-  float* const c = p.c + row * p.ldc + col;
   const __m512 scale = _mm512_set1_ps(p.scale);
 #pragma GCC unroll 32
   for (int i = 0; i < kRows * kVectors; ++i)
@@ -66,13 +77,43 @@ TESSERA_TILES void multiply_dots(const DotProduct& p) {
   if (col + 16 <= p.cols) dot_columns<1>(p, col);
 }
 
+TESSERA_TILES void round_to_bf16(const float* from, std::int64_t n, std::uint16_t* to) {
+  for (std::int64_t i = 0; i < n; i += 16)
+    round_to(_mm512_loadu_ps(from + i), reinterpret_cast<Bf16*>(to + i));
+}
+
+TESSERA_TILES void pair_rows(const std::uint16_t* from, std::int64_t stride, std::int64_t rows,
+                             std::int64_t cols, float* to, std::int64_t wide) {
+  for (std::int64_t row = 0; row < rows; row += 2, from += 2 * stride, to += wide) {
+    for (std::int64_t col = 0; col < wide; col += 16) {
+      const std::int64_t n = cols - col;
+      const auto some = static_cast<__mmask16>(n >= 16 ? 0xFFFF : n <= 0 ? 0 : (1 << n) - 1);
+      const __mmask16 second = row + 1 < rows ? some : 0;
+      const __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, from + col));
+      const __m512i high =
+          _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(second, from + stride + col));
+      const __m512i both = _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
+      _mm512_storeu_ps(to + col, _mm512_castsi512_ps(both));
+    }
+  }
+}
+
 }  // namespace tessera::cpu
 
 #else
 
 namespace tessera::cpu {
 
-void multiply_dots(const DotProduct&) { check(false, "AVX512-BF16 on a processor without it"); }
+namespace {
+constexpr std::string_view kAbsent = "AVX512-BF16 on a processor without it";
+}
+
+void multiply_dots(const DotProduct&) { check(false, kAbsent); }
+void round_to_bf16(const float*, std::int64_t, std::uint16_t*) { check(false, kAbsent); }
+void pair_rows(const std::uint16_t*, std::int64_t, std::int64_t, std::int64_t, float*,
+               std::int64_t) {
+  check(false, kAbsent);
+}
 
 }  // namespace tessera::cpu
 

@@ -162,12 +162,14 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
       scale_rows(sums, wide, {queries - from, wide}, f.shrink + from, 1, sums, wide, wide);
     }
     // Vectors of rows that lie together, whole ones.
-    read_rows(operand(call, call.v.data, at_v + t * call.v.row, call.v.row), {keys, e}, f.rows);
-    for (Index i = 0, seen = 0; i < tiles.count; ++i) {
-      const Index begin = tiles.list[i].from, some = tiles.seeing_end(i, queries) - begin;
-      seen += tiles.list[i].keys;
-      multiply({some, wide, seen, f.scores + begin, 1, kScoreTile, f.rows, wide,
-                f.sums + begin * wide, wide, true, &ahead});
+    const Operand v = operand(call, call.v.data, at_v + t * call.v.row, call.v.row);
+    if (call.dots) {
+      read_pairs(v, {keys, e}, f.rows);
+      multiply_seen_pairs(tiles, queries, e, rounded(f.scores, keys), f.kept, f.rows, f.sums,
+                          ahead);
+    } else {
+      read_rows(v, {keys, e}, f.rows);
+      multiply_seen(tiles, queries, e, f.scores, f.rows, f.sums, ahead);
     }
   }
   finish(call, f, b, g, r, first, queries);

@@ -49,8 +49,20 @@ HWY_INLINE void multiply_pairs(const Operand& keys, const KeyTile& tile, Index f
                                ListAhead& ahead) {
   const Index width = padded(cols - tile.from);  // whole vectors of 16
   multiply_dots({tile.keys, width, e / 2, keys.as<const std::uint16_t>() + first * keys.stride,
-                 keys.stride, q + tile.from, kScoreTile, scores + tile.from, kScoreTile, scale,
-                 &ahead});
+                 keys.stride, 2, q + tile.from, kScoreTile, scores + tile.from, kScoreTile, scale,
+                 false, &ahead});
+}
+
+/// Pairs of rows of bf16 in scratch, [row / 2][padded e].
+HWY_INLINE void read_pairs(const Operand& from, Size size, float* to) {
+  pair_rows(from.as<const std::uint16_t>(), from.stride, size.rows, size.e, to, padded(size.e));
+}
+
+/// Scores of so many keys, [key][kScoreTile], as products of dots read them: bf16 in their place.
+HWY_INLINE const std::uint16_t* rounded(float* scores, Index keys) {
+  auto* const out = reinterpret_cast<std::uint16_t*>(scores);
+  round_to_bf16(scores, keys * kScoreTile, out);
+  return out;
 }
 
 /// A tile of keys, or up to four low ones where the causal diagonal runs: up to kScoreTile keys
@@ -78,6 +90,34 @@ struct KeyTiles {
     return i + 1 < count ? std::min(list[i + 1].from, queries) : queries;
   }
 };
+
+/// What queries of the tiles sum over the keys that they see is added to sums[query]: scores, [key]
+/// [kScoreTile], times rows of keys, [key][padded e].
+HWY_INLINE void multiply_seen(const KeyTiles& tiles, Index queries, Index e, const float* scores,
+                              const float* rows, float* sums, ListAhead& ahead) {
+  const Index wide = padded(e);
+  for (Index i = 0, seen = 0; i < tiles.count; ++i) {
+    const Index begin = tiles.list[i].from, some = tiles.seeing_end(i, queries) - begin;
+    seen += tiles.list[i].keys;
+    multiply({some, wide, seen, scores + begin, 1, kScoreTile, rows, wide, sums + begin * wide,
+              wide, true, &ahead});
+  }
+}
+
+/// The same of rounded scores, and of rows by pairs. `pairs` is scratch for half of the scores.
+HWY_INLINE void multiply_seen_pairs(const KeyTiles& tiles, Index queries, Index e,
+                                    const std::uint16_t* scores, float* pairs, const float* rows,
+                                    float* sums, ListAhead& ahead) {
+  const Index wide = padded(e);
+  pair_rows(scores, kScoreTile, tiles.keys, kScoreTile, pairs, kScoreTile);
+  for (Index i = 0, seen = 0; i < tiles.count; ++i) {
+    const Index begin = tiles.list[i].from, some = tiles.seeing_end(i, queries) - begin;
+    seen += tiles.list[i].keys;
+    multiply_dots({some, wide, (seen + 1) / 2,
+                   reinterpret_cast<const std::uint16_t*>(pairs + begin), 2, 2 * kScoreTile, rows,
+                   wide, sums + begin * wide, wide, 1, true, &ahead});
+  }
+}
 
 /// What a mask with a row per query hides. Most rows are true, or true up to somewhere: eight keys
 /// are looked at together.
