@@ -115,27 +115,50 @@ void forward_rows(const NormRows<T>& rows, std::int64_t first) {
   });
 }
 
-template <bool kCentered, typename T>
-void backward_row(const NormRows<T>& r, std::int64_t row) {
+template <int kRows, bool kCentered, typename T>
+void backward_rows(const NormRows<T>& rows, std::int64_t first) {
   const D d;
-  const T *x = r.x + row * r.n, *dy = r.dy + row * r.n;
-  T* dx = r.dx + row * r.n;
-  const V mu = hn::Set(d, kCentered ? r.mean_in[row] : 0.0f), rstd = hn::Set(d, r.rstd_in[row]);
-  V sum_g = hn::Zero(d), sum_gh = sum_g;  // of g = dy * weight, and of g * hat
-  each_vector(d, r.n, [&](auto load, auto store) HWY_ATTR {
-    const V out = load(dy), g = hn::Mul(out, load(r.weight));  // zeros beyond the row add nothing
-    const V hat = hn::Mul(hn::Sub(load(x), mu), rstd);
-    if (kCentered) sum_g = hn::Add(sum_g, g);
-    sum_gh = hn::MulAdd(g, hat, sum_gh);
-    store(hn::MulAdd(out, hat, load(r.dweight)), r.dweight);
-    if (r.dbias != nullptr) store(hn::Add(out, load(r.dbias)), r.dbias);
+  const std::int64_t n = rows.n;
+  const T *x = rows.x + first * n, *dy = rows.dy + first * n;
+  T* dx = rows.dx + first * n;
+  V mean[kRows], rstd[kRows], sum_g[kRows], sum_gh[kRows];  // of g = dy * weight, and of g * hat
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+    mean[r] = hn::Set(d, kCentered ? rows.mean_in[first + r] : 0.0f);
+    rstd[r] = hn::Set(d, rows.rstd_in[first + r]);
+    sum_g[r] = sum_gh[r] = hn::Zero(d);
+  }
+  each_vector(d, n, [&](auto load, auto store) HWY_ATTR {
+    const V weight = load(rows.weight);
+    V dweight = load(rows.dweight);
+    V dbias = rows.dbias == nullptr ? hn::Zero(d) : load(rows.dbias);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {  // zeros beyond the row add nothing
+      const V out = load(dy + r * n), g = hn::Mul(out, weight);
+      const V hat = hn::Mul(hn::Sub(load(x + r * n), mean[r]), rstd[r]);
+      if (kCentered) sum_g[r] = hn::Add(sum_g[r], g);
+      sum_gh[r] = hn::MulAdd(g, hat, sum_gh[r]);
+      dweight = hn::MulAdd(out, hat, dweight);
+      dbias = hn::Add(out, dbias);
+    }
+    store(dweight, rows.dweight);
+    if (rows.dbias != nullptr) store(dbias, rows.dbias);
   });
-  const float k = 1.0f / static_cast<float>(r.n);
-  const V mean_g = hn::Set(d, kCentered ? k * sum_of_lanes(d, sum_g) : 0.0f),
-          mean_gh = hn::Set(d, k * sum_of_lanes(d, sum_gh));
-  each_vector(d, r.n, [&](auto load, auto store) HWY_ATTR {
-    const V g = hn::Mul(load(dy), load(r.weight)), hat = hn::Mul(hn::Sub(load(x), mu), rstd);
-    store(hn::Mul(rstd, hn::NegMulAdd(hat, mean_gh, hn::Sub(g, mean_g))), dx);
+  const float k = 1.0f / static_cast<float>(n);
+  V mean_g[kRows], mean_gh[kRows];
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+    mean_g[r] = hn::Set(d, kCentered ? k * sum_of_lanes(d, sum_g[r]) : 0.0f);
+    mean_gh[r] = hn::Set(d, k * sum_of_lanes(d, sum_gh[r]));
+  }
+  each_vector(d, n, [&](auto load, auto store) HWY_ATTR {
+    const V weight = load(rows.weight);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      const V g = hn::Mul(load(dy + r * n), weight);
+      const V hat = hn::Mul(hn::Sub(load(x + r * n), mean[r]), rstd[r]);
+      store(hn::Mul(rstd[r], hn::NegMulAdd(hat, mean_gh[r], hn::Sub(g, mean_g[r]))), dx + r * n);
+    }
   });
 }
 
@@ -165,7 +188,12 @@ void backward(const TileCall& c) {
   r.dx = static_cast<T*>(c.out);
   r.dweight = static_cast<float*>(c.more[0]), r.dbias = static_cast<float*>(c.more[1]);
   r.n = c.row;
-  for (std::int64_t row = 0; row < c.n / c.row; ++row) backward_row<kCentered>(r, row);
+  const std::int64_t rows = c.n / c.row;
+  std::int64_t row = 0;
+  if (sizeof(T) == 2) {
+    for (; row + 2 <= rows; row += 2) backward_rows<2, kCentered>(r, row);
+  }
+  for (; row < rows; ++row) backward_rows<1, kCentered>(r, row);
 }
 
 template <typename T>
