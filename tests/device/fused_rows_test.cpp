@@ -83,6 +83,8 @@ const RowsCase kRowsCases[] = {
     {"a row is a tile", {3, 41, 768}, {768}},
     {"a row is longer than tiles are elsewhere", {9, 5003}, {5003}},
     {"rows of two dims", {37, 6, 50}, {6, 50}},
+    {"short rows of whole vectors, some of which are computed together", {5, 67, 128}, {128}},
+    {"short rows with a rest", {7, 200}, {200}},
     {"rows of one number", {700, 1}, {1}},
     {"one row", {1, 33}, {33}},
     {"a vector and one number", {70, 17}, {17}},

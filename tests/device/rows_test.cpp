@@ -64,7 +64,8 @@ TEST(Rows, EqualTheReferenceOnTheDevice) {
   }
 }
 
-/// 16-bit floats: each kernel computes in f32 at least, and rounds its results once. What is summed
+/// 16-bit floats: each kernel computes in f32 at least, and rounds its results once (attention by
+/// AVX512-BF16 rounds inside too: rounded_inside). What is summed
 /// in another order may round to a neighbour. In one block, and in blocks of few elements.
 class SixteenBitRows : public ::testing::TestWithParam<std::int64_t> {};
 TEST_P(SixteenBitRows, EqualTheReferenceOnTheDevice) {
@@ -236,6 +237,41 @@ TEST(Rows, ShardsGiveTheWholeOnTheDevice) {
   std::cout << shardings << " shardings\n";
   RecordProperty("shardings", shardings);
   EXPECT_GT(shardings, 2000);
+}
+
+/// Norms of rows that are computed some together, and of a rest of them: the bits of f32, rounded.
+TEST(SixteenBits, NormsOfManyRowsHaveTheBitsOfF32Rounded) {
+  const std::unique_ptr<Device> device = make_cpu_device({2, -1});
+  const auto near = [](DType dtype, const Shape& shape, std::uint64_t seed) {
+    return random_tensor(DType::F32, shape, seed).cast(dtype);
+  };
+  for (const DType dtype : {DType::BF16, DType::F16}) {
+    for (const std::int64_t n : {48, 64, 128, 200, 256, 272, 768}) {
+      SCOPED_TRACE(text(dtype, ", rows of ", n));
+      const Shape shape = {23, n}, row = {n}, statistic = {23, 1};
+      const Tensors forward = {near(dtype, shape, 1), near(dtype, row, 2), near(dtype, row, 3)};
+      const Tensors backward = {near(dtype, shape, 4), near(dtype, shape, 1), near(dtype, row, 2),
+                                near(DType::F32, statistic, 5), near(DType::F32, statistic, 6)};
+      const auto check = [&](const OpDef& op, const Attrs& attrs, const Tensors& ins) {
+        Tensors wide;
+        for (const HostTensor& in : ins) wide.push_back(in.cast(DType::F32));
+        const auto run = [&](const Tensors& operands) {
+          return testing::run_kernel(*device, op, attrs, operands,
+                                     testing::result_types(op, attrs, operands));
+        };
+        const testing::KernelRun narrow = run(ins), in_f32 = run(wide);
+        EXPECT_EQ(narrow.kernel, "hwy:rows");
+        for (std::size_t i = 0; i < narrow.outs.size(); ++i) {
+          SCOPED_TRACE(text(op.name, ", result ", i));
+          testing::expect_close(narrow.outs[i], in_f32.outs[i].cast(narrow.outs[i].dtype()), {});
+        }
+      };
+      check(kLayerNorm, {1e-5}, forward);
+      check(kRmsNorm, {1e-5}, {forward[0], forward[1]});
+      check(kLayerNormGrad, {true}, backward);
+      check(kRmsNormGrad, {}, {backward[0], backward[1], backward[2], backward[4]});
+    }
+  }
 }
 
 }  // namespace tessera::test

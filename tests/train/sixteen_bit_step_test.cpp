@@ -77,8 +77,9 @@ TEST_P(SixteenBitStep, RoundsAndStaysNear) {
 }
 
 /// The kernels of the device, all micro-batches together, against the references, which round
-/// where kernels do: what is left are sums in another order, each then rounded. A weight's
-/// gradient has noise of the largest one's size, as all come from the same rounded activations.
+/// where kernels do: what is left are sums in another order, each then rounded. With AVX512-BF16
+/// attention rounds inside too; then activations differ by roundings as those of any two programs
+/// in bf16 do. Sizes are root mean squares: a ReLU near zero may be on here and off there.
 TEST_P(SixteenBitStep, TheDeviceComputesIt) {
   for (const DType dtype : {DType::BF16, DType::F16}) {
     for (const std::int64_t microbatches : {1, 3}) {
@@ -96,23 +97,27 @@ TEST_P(SixteenBitStep, TheDeviceComputesIt) {
         for (const auto& [name, tensor] : inputs.batch)
           std::ranges::copy(tensor.bytes(), in.fill(name, tensor.dtype()).begin());
       });
+      const auto size = [](const HostTensor& x, const HostTensor* less = nullptr) {
+        double squares = 0;
+        for (std::int64_t i = 0; i < x.numel(); ++i) {
+          const double d = x.at(i) - (less == nullptr ? 0 : less->at(i));
+          squares += d * d;
+        }
+        return std::sqrt(squares / static_cast<double>(x.numel()));
+      };
       double largest = 0;
       for (const auto& [name, value] : want) {
-        for (std::int64_t i = 0; name.starts_with("gradient ") && i < value.numel(); ++i)
-          largest = std::max(largest, std::abs(value.at(i)));
+        if (name.starts_with("gradient ")) largest = std::max(largest, size(value));
       }
-      const double bound = dtype == DType::BF16 ? 0.02 : 0.0025;
+      const bool dots = machine_choices().isa >= Isa::Avx512Bf16;
+      const double bound = dtype == DType::F16 ? 0.0025 : dots ? 0.1 : 0.01;
       int gradients = 0;
       for (const auto& [name, value] : want) {
         if (!name.starts_with("gradient ")) continue;
         ++gradients;
         const HostTensor got = executor.metric("train", name);
-        double worst = 0, own = 0;
-        for (std::int64_t i = 0; i < value.numel(); ++i) {
-          worst = std::max(worst, std::abs(got.at(i) - value.at(i)));
-          own = std::max(own, std::abs(value.at(i)));
-        }
-        EXPECT_LT(worst, bound * std::max(own, 0.1 * largest)) << name << ", largest " << own;
+        EXPECT_LT(size(got, &value), bound * std::max(size(value), 0.1 * largest))
+            << name << ", of size " << size(value);
       }
       EXPECT_GT(gradients, 10);
       EXPECT_NEAR(executor.scalar("train", "loss"), want.at("loss").at(0), bound);
@@ -174,6 +179,34 @@ TEST_P(SixteenBitStep, UsesTheMemoryOfIdleCopies) {
     }
     for (const auto& [path, value] : after[0])
       EXPECT_TRUE(std::ranges::equal(value.bytes(), after[1].at(path).bytes())) << path;
+  }
+}
+
+/// A step that overflows changes no parameter, and leaves the copies of all, though other values
+/// lay in their place.
+TEST_P(SixteenBitStep, ASkippedStepKeepsParametersAndMakesTheirCopies) {
+  OptimizerConfig config = constant_rate();
+  config.loss_scale = {.on = true, .initial = 0x1p40};
+  const Graph graph =
+      compute_in(train_step(task_, config, 12), {.compute = DType::F16, .sums = DType::F32});
+  const Bindings inputs = random_inputs(graph, task_);
+  const std::unique_ptr<Device> device = make_cpu_device({2, -1});
+  Plan plan = compile({{"train", graph, one_device(1)}}, *device);
+  EXPECT_GT(calls_in_copies(plan), 0);
+  Executor executor(std::move(plan), *device, nullptr, {.poison = true});
+  set_states(executor, graph, inputs);
+  executor.run("train", [&](BatchInputs& in) {
+    for (const auto& [name, tensor] : inputs.batch)
+      std::ranges::copy(tensor.bytes(), in.fill(name, tensor.dtype()).begin());
+  });
+  ASSERT_EQ(executor.scalar("train", "ok"), 0);
+  for (const State& state : graph.states()) {
+    if (state.role != Role::Copy) continue;
+    const std::string parameter = state.path.substr(0, state.path.rfind('.'));
+    const HostTensor& before = inputs.states.find(parameter)->second;
+    EXPECT_TRUE(std::ranges::equal(executor.state(parameter), before.bytes())) << parameter;
+    EXPECT_TRUE(std::ranges::equal(executor.state(state.path), before.cast(DType::F16).bytes()))
+        << parameter;
   }
 }
 

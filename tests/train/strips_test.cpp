@@ -46,9 +46,12 @@ std::int64_t num_losses(const StagedRun& run, const Strategy& strategy) {
   return out;
 }
 
-/// Those whose vocabulary or rows are split, or that compute gradients of weights later, keep
-/// their logits.
-const std::set<std::string_view> kWithout = {"Tp2",
+/// Those whose vocabulary or rows are split, that compute gradients of weights later, or where the
+/// gathered weight takes what strips would save, keep their logits.
+const std::set<std::string_view> kWithout = {"Dp3Zero3Lamb",
+                                             "T5One4Zero3",
+                                             "EncoderDecoderOne4Zero3",
+                                             "Tp2",
                                              "Tp2Sp",
                                              "Cp2Tp2Dp2Zero3",
                                              "One2Tp2",

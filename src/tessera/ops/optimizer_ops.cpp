@@ -25,16 +25,19 @@ void check_update(const OpCall& c, int tensors) {
   }
 }
 
-bool makes_copy(const OpCall& c) { return c.dtype_or(kCopyDType.name, DType::F32) != DType::F32; }
+bool makes_copy(const OpCall& c) {
+  return c.op().attrs.find(kCopyDType.name) < static_cast<int>(c.attrs().size());
+}
 
 /// Results of the parameter's type, and the copy where one is asked for.
 TensorTypes updated(const OpCall& c, int results) {
   TensorTypes out;
   for (int i = 0; i < results; ++i) out.push_back(c.in(0));
-  const DType copy = c.dtype_or(kCopyDType.name, DType::F32);
-  require(!makes_copy(c) || is_16_bit(copy), c.op().name, ": the copy is asked for in ", copy,
-          "; it can be bf16 or f16");
-  if (makes_copy(c)) out.push_back({copy, c.in(0).shape, {}});
+  if (!makes_copy(c)) return out;
+  const DType copy = c.dtype(kCopyDType.name);
+  require(is_16_bit(copy) || copy == DType::F32, c.op().name, ": the copy is asked for in ", copy,
+          "; it can be bf16, f16 or f32");
+  out.push_back({copy, c.in(0).shape, {}});
   return out;
 }
 

@@ -6,8 +6,9 @@
 
 namespace tessera {
 
-/// The attribute of updates that make a 16-bit copy too: the dtype of one more result, which is
-/// result 0 rounded to it. Without the attribute there is no such result.
+/// The attribute of updates that make a copy of the parameter too: the dtype of one more result,
+/// which is result 0 rounded to it: 16 bits, or what these are computed in. Without the attribute
+/// there is no such result.
 inline constexpr AttrDef kCopyDType = {.name = "copy", .kind = AttrKind::DType, .optional = true};
 
 struct AdamOptions {

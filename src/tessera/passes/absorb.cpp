@@ -79,10 +79,14 @@ class Copies {
   Copies(const Graph& update, const LastReads& reads)
       : graph_(update), cast_of_(update.nodes().size(), -1) {
     for (NodeId id = 0; id < graph_.size(); ++id) find(id);
+    std::map<ValueId, std::string_view> next;  // what becomes a state, as it is or moved
+    for (const Output& output : graph_.outputs()) {
+      if (output.kind == Output::Kind::Next) next[origin(output.value)] = output.name;
+    }
     std::pair<std::size_t, NodeId> latest;
     for (NodeId id = graph_.size() - 1; id >= 0; --id) {
       if (cast(id) < 0) continue;
-      const auto read = reads.find(state_of({cast(id), 0}));
+      const auto read = reads.find(next[{cast(id), 0}]);
       if (read == reads.end() || read->second < latest)
         cast_of_[at(id)] = -1;
       else
@@ -101,14 +105,6 @@ class Copies {
     const Node& node = graph_.node(update);
     const bool can = node.op->attrs.find(kCopyDType.name) == static_cast<int>(node.attrs.size());
     if (can && memory_of(cast.results[0]) == memory_of(node.results[0])) cast_of_[at(update)] = id;
-  }
-
-  /// The state that becomes the value, as it is or moved.
-  std::string_view state_of(ValueId value) const {
-    for (const Output& output : graph_.outputs()) {
-      if (output.kind == Output::Kind::Next && origin(output.value) == value) return output.name;
-    }
-    return {};
   }
 
   ValueId origin(ValueId value) const {

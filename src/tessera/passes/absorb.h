@@ -14,9 +14,11 @@ Graph add_onto(const Graph& graph);
 /// An update whose new parameter is rounded to 16 bits by a cast makes that copy as one more result
 /// (kCopyDType), where both are in one memory: the parameter is in a register then.
 ///
-/// Until a copy is made anew, gradients may lie in its place: those that were computed after the
-/// loop had read it for the last time. All of them have been read by Update where no later update
-/// is of a parameter whose copy was read later; only there the copy is made so early.
+/// A copy that is made early takes its place back early. Before, gradients may lie there that were
+/// computed after the loop had read the copy for the last time; those that Update has not read yet
+/// would need other places, and the step more memory (never wrong numbers: the plan of memory knows
+/// when a copy is made). So a copy stays a cast where a later update is of a parameter whose copy
+/// was read later.
 ///
 /// In, out: regions in Form::Local.
 Program copy_beside(Program program);

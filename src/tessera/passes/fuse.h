@@ -15,7 +15,8 @@ namespace tessera {
 /// In, out: Form::Global or Form::Local.
 Graph fuse(const Graph& graph);
 
-/// For every region, behind what absorb.h does; what is left over is simplified away.
+/// copy_beside (absorb.h), then add_onto and fuse for every region; what is left over is simplified
+/// away.
 Program fuse(Program program);
 
 }  // namespace tessera

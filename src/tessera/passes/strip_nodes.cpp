@@ -62,7 +62,7 @@ std::int64_t StripNodes::wide_bytes() const {
   return out;
 }
 
-std::int64_t StripNodes::operand_bytes() const {
+std::int64_t StripNodes::operand_bytes(bool once) const {
   std::int64_t sums = 0;
   std::set<ValueId> operands;
   for (NodeId id = 0; id < graph_.size(); ++id) {
@@ -73,7 +73,7 @@ std::int64_t StripNodes::operand_bytes() const {
     }
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId input = node.inputs[i];
-      if (cut(id).ins[i] == kUncut && !has(input.node) && !stays(input) && !is_read_outside(input))
+      if (cut(id).ins[i] == kUncut && !has(input.node) && is_free_after(input, once))
         operands.insert(input);
     }
   }
@@ -82,11 +82,11 @@ std::int64_t StripNodes::operand_bytes() const {
   return std::min(bytes, sums);
 }
 
-/// States do, but for copies: a step needs these only up to their last reader.
-bool StripNodes::stays(ValueId v) const {
+bool StripNodes::is_free_after(ValueId v, bool once) const {
   const Node& node = graph_.node(v.node);
-  return node.op == &kState &&
-         graph_.find_state(std::get<std::string>(node.attrs[0]))->role != Role::Copy;
+  if (is_read_outside(v)) return false;
+  if (node.op != &kState) return !node.op->traits.leaf;
+  return once && graph_.find_state(std::get<std::string>(node.attrs[0]))->role == Role::Copy;
 }
 
 bool StripNodes::is_large(ValueId v) const {

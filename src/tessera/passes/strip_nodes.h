@@ -31,12 +31,13 @@ class StripNodes {
   bool is_read_outside(ValueId v) const;
   /// Of sums that are made in f32 and would have 16 bits as a whole.
   std::int64_t wide_bytes() const;
-  /// Of whole operands, as far as sums take as much: of those that are done with behind the strips,
-  /// as 16-bit copies of parameters are, and gathered ones.
-  std::int64_t operand_bytes() const;
+  /// Of operands that are not cut and are free after their last reader: parameters that are
+  /// gathered, and their 16-bit copies where the region runs `once` in a step. At most the bytes of
+  /// the sums.
+  std::int64_t operand_bytes(bool once) const;
 
  private:
-  bool stays(ValueId v) const;
+  bool is_free_after(ValueId v, bool once) const;
   bool is_large(ValueId v) const;
   bool add(NodeId id);
   int factor_of(NodeId id, const Factors& rule) const;

@@ -153,8 +153,8 @@ std::optional<std::int64_t> strip_of(const TensorType& type, int dim, const Stri
   return (shape[dim] + most - 1) / most;
 }
 
-/// `once`: the region runs once in a step. Then the value as a whole may take less: its gradient is
-/// multiplied with operands before sums over its rows need memory, while strips need both at once.
+/// `once`: the region runs once in a step. Sums and operands that strips need beside each other may
+/// take what they save.
 std::optional<Graph> in_strips(const Graph& graph, ValueId value, bool once,
                                const StripLimits& limits) {
   const Shape& shape = graph.type(value).shape;
@@ -165,7 +165,7 @@ std::optional<Graph> in_strips(const Graph& graph, ValueId value, bool once,
   StripNodes nodes(graph, value);
   if (!step || !nodes.find(dim)) return std::nullopt;
   const std::int64_t bytes = graph.type(value).bytes(), saved = bytes - bytes / shape[dim] * *step;
-  if (nodes.wide_bytes() + (once ? nodes.operand_bytes() : 0) >= saved) return std::nullopt;
+  if (nodes.wide_bytes() + nodes.operand_bytes(once) >= saved) return std::nullopt;
   return StripWriter(graph, nodes).run(shape[dim], *step);
 }
 

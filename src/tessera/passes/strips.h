@@ -28,9 +28,9 @@ struct StripLimits {
 /// that dim (cut.h): a collective in between, as with a vocabulary that is split over ranks;
 /// padding in the dim; a schedule that computes gradients of weights later. Sums in 16 bits are
 /// made in f32 and rounded behind the last strip; where they take as much memory as strips save,
-/// nothing is cut. Nor is anything where a 16-bit copy of a weight, or a gathered one, takes as
-/// much and a step has one micro-batch: of the whole value, it is done with before the sum over
-/// rows that is the weight's gradient needs memory, while strips need both at once.
+/// nothing is cut. Nor is anything where a 16-bit copy of a weight, in a step of one micro-batch,
+/// or a gathered weight takes as much: without strips, the last product that reads it comes before
+/// the product that makes its gradient, whose memory it may leave; strips need both at once.
 ///
 /// In, out: regions in Form::Local, as partition makes them.
 Program strips(Program program, const StripLimits& limits = {});

@@ -202,7 +202,7 @@ class Backward final : public AttentionKernel {
       : AttentionKernel(request, 1, 6, dots, pool),
         threads_(static_cast<int>(
             std::min<std::int64_t>(threads(10 * products(request.call, 1)), fixed_.B * fixed_.G))),
-        scratch_(attention_backward_scratch(fixed_.E, fixed_.T)) {}
+        scratch_(attention_backward_scratch(fixed_.E, fixed_.T, dots)) {}
 
   std::string_view name() const override {
     return fixed_.dots ? "avx512-bf16:attention_grad" : "hwy:attention_grad";

@@ -1,6 +1,6 @@
 #pragma once
-/// Attention of the CPU, computed in f32: tiles of queries against tiles of keys, the scores of a
-/// head never held whole.
+/// Attention of the CPU: tiles of queries against tiles of keys, the scores of a head never held
+/// whole. Computed in f32; with AVX512-BF16, products of bf16 have operands of bf16.
 
 #include <span>
 

@@ -18,19 +18,21 @@ namespace {
 
 /// Where things lie in a thread's scratch. Of a head: keys, values and their gradients [t][padded
 /// e]. Of a tile of queries: turned [e][kScoreTile], and as rows [query][padded e]. Of up to
-/// kScoreTile keys: [key][kScoreTile].
+/// kScoreTile keys: [key][kScoreTile]. Where products are of dots, keys and rows of queries and of
+/// dresults lie by pairs, [row / 2][padded e], and values are not here.
 struct Backward {
   float *keys, *values, *dkeys, *dvalues;
   float *queries, *dresults;
   float *query_rows, *dresult_rows, *dquery_rows;
-  float *p, *ds, *kept;
+  float *p, *ds, *kept;        // kept: of dropout; then scratch for scores by pairs
   float *row_sum, *logsumexp;  // per query
   std::uint64_t* random;
 
-  Backward(float* scratch, Index e, Index t) {
+  Backward(float* scratch, Index e, Index t, bool dots) {
     const auto take = [&](Index n) { return std::exchange(scratch, scratch + (n + 15) / 16 * 16); };
     const Index all = t * padded(e), some = kScoreTile * padded(e);
-    keys = take(all), values = take(all), dkeys = take(all), dvalues = take(all);
+    keys = take(dots ? (t + 1) / 2 * padded(e) : all), values = take(dots ? 0 : all);
+    dkeys = take(all), dvalues = take(all);
     queries = take(e * kScoreTile), dresults = take(e * kScoreTile);
     query_rows = take(some), dresult_rows = take(some), dquery_rows = take(some);
     p = take(kScoreTile * kScoreTile), ds = take(kScoreTile * kScoreTile),
@@ -184,7 +186,8 @@ HWY_INLINE void add_gradients(const Backward& f, const KeyTiles& tiles, Index qu
   multiply_seen(tiles, queries, e, f.ds, f.keys + t * wide, f.dquery_rows, ahead);
 }
 
-/// The same, where all rows lie by pairs. A last query without a neighbour has one of zeros.
+/// The same, where all rows lie by pairs. A last row without a neighbour has one of zeros, so inf
+/// beside it gives NaN.
 HWY_INLINE void add_gradients_of_pairs(const Backward& f, const KeyTiles& tiles, Index queries,
                                        Index e, ListAhead& ahead) {
   const Index wide = padded(e), t = tiles.list[0].t;
@@ -232,7 +235,7 @@ HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b
 }  // namespace
 
 void backward(const AttentionCall& call, Index b, Index g, float* scratch) {
-  const Backward f(scratch, call.E, call.T);
+  const Backward f(scratch, call.E, call.T, call.dots);
   const Index e = call.E, row = call.G * e, wide = padded(e);
   const HeadRows &k = call.k, &v = call.v;
   const Operand keys = operand(call, k.data, k.at(b, g, 0), k.row);
@@ -267,9 +270,9 @@ namespace tessera::cpu {
 
 HWY_EXPORT(backward);
 
-std::int64_t attention_backward_scratch(std::int64_t e, std::int64_t t) {
-  const std::int64_t wide = (e + 15) / 16 * 16;
-  return 4 * t * wide + 2 * e * kScoreTile + 3 * kScoreTile * wide + 3 * kScoreTile * kScoreTile +
+std::int64_t attention_backward_scratch(std::int64_t e, std::int64_t t, bool dots) {
+  const std::int64_t wide = (e + 15) / 16 * 16, rows = 2 * t + (dots ? (t + 1) / 2 : 2 * t);
+  return rows * wide + 2 * e * kScoreTile + 3 * kScoreTile * wide + 3 * kScoreTile * kScoreTile +
          4 * kScoreTile;
 }
 

@@ -99,7 +99,7 @@ struct AttentionCall {
 
 /// Floats of scratch, 64-byte aligned, that one thread needs.
 std::int64_t attention_forward_scratch(std::int64_t e);
-std::int64_t attention_backward_scratch(std::int64_t e, std::int64_t t);
+std::int64_t attention_backward_scratch(std::int64_t e, std::int64_t t, bool dots);
 
 /// y and logsumexp of queries [first, first + kScoreTile) of one head.
 void attention_forward(const AttentionCall& call, std::int64_t b, std::int64_t g, std::int64_t r,

@@ -8,7 +8,7 @@
 
 namespace tessera::cpu {
 
-/// c[i][j] = scale * sum over e of a[i][e] b[e][j], added to what is there where it accumulates.
+/// c[i][j] = scale * sum over e of a[i][e] b[e][j]; or, with a scale of 1, added to what is there.
 /// Both operands are bf16 by pairs of neighbours along e: of `b` [pair][j], a pair in the 32 bits
 /// of an f32. The instruction takes numbers below 2^-126 for zero.
 struct DotProduct {

@@ -19,8 +19,9 @@ namespace {
 /// Where things lie in a thread's scratch.
 struct Forward {
   float* queries;               // [e][kScoreTile]
-  float *sums, *rows;           // [query][padded e]; of keys, then of values [key][padded e]
-  float *scores, *kept;         // [key][kScoreTile]
+  float *sums, *rows;           // [query][padded e]; of keys, then of values [key][padded e], or by
+                                // pairs [key / 2][padded e] where products are of dots
+  float *scores, *kept;         // [key][kScoreTile]; kept: of dropout, then scores by pairs
   float *top, *total, *shrink;  // per query
   std::uint64_t* random;
 

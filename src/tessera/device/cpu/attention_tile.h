@@ -2,8 +2,9 @@
 // foreach_target.
 //
 // Scores lie transposed, [key][query]: lanes are queries. So the sums and maxima of softmax run
-// down the lanes, keys are read in place, one number at a time for a vector of queries, and only
-// queries are ever transposed. Where scores are multiplied with rows of channels, lanes are those.
+// down the lanes, keys are read in place, one number (or a pair) at a time for a vector of queries,
+// and only queries are ever transposed. Where scores are multiplied with rows of channels, lanes
+// are those; products of dots have both interleaved by pairs of rows.
 
 #if defined(TESSERA_ATTENTION_TILE) == defined(HWY_TARGET_TOGGLE)
 #ifdef TESSERA_ATTENTION_TILE

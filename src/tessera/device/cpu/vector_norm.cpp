@@ -190,7 +190,7 @@ void backward(const TileCall& c) {
   r.n = c.row;
   const std::int64_t rows = c.n / c.row;
   std::int64_t row = 0;
-  if (sizeof(T) == 2) {
+  if (sizeof(T) == 2) {  // in f32, two rows together take longer
     for (; row + 2 <= rows; row += 2) backward_rows<2, kCentered>(r, row);
   }
   for (; row < rows; ++row) backward_rows<1, kCentered>(r, row);

@@ -140,6 +140,11 @@ DType copy_dtype(const KernelRequest& request) {
   return request.call.dtype_or(kCopyDType.name, DType::F32);
 }
 
+/// A copy behind so many results that has the parameter's dtype.
+bool copies_in_f32(const KernelRequest& request, int results) {
+  return request.call.num_out() > results && request.call.out(results).dtype == DType::F32;
+}
+
 class AdamKernel final : public Kernel {
  public:
   AdamKernel(const KernelRequest& request, Pool& pool)
@@ -233,7 +238,8 @@ class SgdKernel final : public Kernel {
 }  // namespace
 
 std::unique_ptr<Kernel> make_adam(const KernelRequest& request, Pool& pool) {
-  if (!all_dense(request) || !first_are_f32(request, 4)) return nullptr;
+  if (!all_dense(request) || !first_are_f32(request, 4) || copies_in_f32(request, 3))
+    return nullptr;
   return std::make_unique<AdamKernel>(request, pool);
 }
 
@@ -243,7 +249,8 @@ std::unique_ptr<Kernel> make_lamb(const KernelRequest& request, Pool& pool) {
 }
 
 std::unique_ptr<Kernel> make_sgd(const KernelRequest& request, Pool& pool) {
-  if (!all_dense(request) || !first_are_f32(request, 3)) return nullptr;
+  if (!all_dense(request) || !first_are_f32(request, 3) || copies_in_f32(request, 2))
+    return nullptr;
   return std::make_unique<SgdKernel>(request, pool);
 }
 
