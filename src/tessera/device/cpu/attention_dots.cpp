@@ -10,6 +10,7 @@
 
 #include <cstring>
 
+#include "tessera/device/cpu/dot_pairs.h"
 #include "tessera/device/cpu/sums.h"
 #include "tessera/device/cpu/tile_unit.h"
 
@@ -78,21 +79,16 @@ TESSERA_TILES void multiply_dots(const DotProduct& p) {
 }
 
 TESSERA_TILES void round_to_bf16(const float* from, std::int64_t n, std::uint16_t* to) {
-  for (std::int64_t i = 0; i < n; i += 16)
-    round_to(_mm512_loadu_ps(from + i), reinterpret_cast<Bf16*>(to + i));
+  round_row(from, to, n);
 }
 
 TESSERA_TILES void pair_rows(const std::uint16_t* from, std::int64_t stride, std::int64_t rows,
                              std::int64_t cols, float* to, std::int64_t wide) {
   for (std::int64_t row = 0; row < rows; row += 2, from += 2 * stride, to += wide) {
-    for (std::int64_t col = 0; col < wide; col += 16) {
-      const std::int64_t n = cols - col;
-      const auto some = static_cast<__mmask16>(n >= 16 ? 0xFFFF : n <= 0 ? 0 : (1 << n) - 1);
-      const __mmask16 second = row + 1 < rows ? some : 0;
-      const __m512i low = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(some, from + col));
-      const __m512i high =
-          _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(second, from + stride + col));
-      const __m512i both = _mm512_or_si512(low, _mm512_slli_epi32(high, 16));
+    for (std::int64_t col = 0; col < wide; col += kLanes) {
+      const __mmask16 lanes = first_of_16(cols - col), odd = row + 1 < rows ? lanes : __mmask16{0};
+      const __m512i both =
+          pairs_of(low_halves(from + col, lanes), low_halves(from + stride + col, odd));
       _mm512_storeu_ps(to + col, _mm512_castsi512_ps(both));
     }
   }

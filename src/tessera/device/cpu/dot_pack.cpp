@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "tessera/device/cpu/dot_pairs.h"
 #include "tessera/device/cpu/tile_unit.h"
 #include "tessera/device/cpu/transpose.h"
 
@@ -19,25 +20,11 @@ namespace tessera::cpu {
 
 namespace {
 
-__mmask16 first_of_16(std::int64_t n) {
-  return static_cast<__mmask16>((1U << std::clamp<std::int64_t>(n, 0, 16)) - 1);
-}
 __mmask32 first_of_32(std::int64_t n) {
   return static_cast<__mmask32>((std::uint64_t{1} << std::clamp<std::int64_t>(n, 0, 32)) - 1);
 }
 
 void ask_for(const Bf16* at) { __builtin_prefetch(at, 0, 3); }
-
-/// 16 neighbours as the lower halves of 32 bits, of those in `lanes`.
-TESSERA_TILES __m512i low_halves(const Bf16* from, __mmask16 lanes) {
-  return _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes, from));
-}
-TESSERA_TILES __m512i low_halves(const Bf16* from) {
-  return _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)));
-}
-TESSERA_TILES __m512i pairs_of(__m512i even, __m512i odd) {
-  return _mm512_or_si512(even, _mm512_slli_epi32(odd, 16));
-}
 
 /// Rows of the source lie along the panels: of each two that make pairs, from beginning to end.
 TESSERA_TILES void pack_rows(const PairSource& from, std::int64_t across, std::int64_t along,

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "tessera/device/cpu/vector_convert.h"
 #include "tessera/device/cpu/vector_families.h"
 #include "tessera/device/cpu/vector_targets.h"
 #include "tessera/ops/optimizer_ops.h"
@@ -21,13 +22,6 @@ HWY_INLINE void store_parameter(V p, float* out, void* copy, std::int64_t begin,
                                 const Store& store) {
   store(p, out + begin);
   if constexpr (sizeof(T) == 2) store(p, static_cast<T*>(copy) + begin);
-}
-
-template <typename T>
-void round_span(const float* from, void* to, std::int64_t begin, std::int64_t end) {
-  const hn::ScalableTag<float> d;
-  store_each<false>(d, end - begin, from + begin, static_cast<T*>(to) + begin,
-                    [](auto v) HWY_ATTR { return v; });
 }
 
 template <typename T>
@@ -92,9 +86,6 @@ AdamFunction find_adam(DType copy) {
 SgdFunction find_sgd(DType copy) {
   return with_stored(copy, [](auto zero) -> SgdFunction { return sgd_span<decltype(zero)>; });
 }
-RoundFunction find_round(DType copy) {
-  return with_stored(copy, [](auto zero) -> RoundFunction { return round_span<decltype(zero)>; });
-}
 
 }  // namespace tessera::cpu::HWY_NAMESPACE
 HWY_AFTER_NAMESPACE();
@@ -107,7 +98,6 @@ namespace {
 HWY_EXPORT(find_adam);
 HWY_EXPORT(lamb_span);
 HWY_EXPORT(find_sgd);
-HWY_EXPORT(find_round);
 
 constexpr std::int64_t kGrain = 8192;  // elements that are worth a thread
 
@@ -130,9 +120,9 @@ void keep(const KernelArgs& args, int results, std::int64_t numel, int first = 0
 void keep(const KernelArgs& args, int results, std::int64_t numel, DType copy, Pool& pool) {
   keep(args, results, numel);
   if (copy == DType::F32) return;
-  const RoundFunction round = HWY_DYNAMIC_DISPATCH(find_round)(copy);
   pool.split(numel, kGrain, [&](std::int64_t begin, std::int64_t end) {
-    round(in(args, 0), args.outs[results], begin, end);
+    narrow(copy, in(args, 0) + begin, static_cast<std::uint16_t*>(args.outs[results]) + begin,
+           end - begin);
   });
 }
 

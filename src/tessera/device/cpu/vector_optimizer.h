@@ -32,7 +32,5 @@ struct SgdSpan {
 // Of elements begin ... end - 1.
 using AdamFunction = void (*)(const AdamSpan&, std::int64_t begin, std::int64_t end);
 using SgdFunction = void (*)(const SgdSpan&, std::int64_t begin, std::int64_t end);
-/// f32 rounded to 16-bit floats.
-using RoundFunction = void (*)(const float* from, void* to, std::int64_t begin, std::int64_t end);
 
 }  // namespace tessera::cpu
