@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "device/product_trial.h"
+#include "device/vector_test.h"
 
 namespace tessera {
 namespace {
@@ -10,9 +11,14 @@ namespace {
 using cpu::PanelGemm;
 using PanelTrial = testing::ProductTrial<PanelGemm>;
 
+/// On every machine the loops for AVX2, if it has that.
+class Panels : public ::testing::Test {
+  const testing::Without without_{testing::kAvx512};
+};
+
 /// A sum of k terms rounds k times, each time by 2^-24 of a partial sum at most. Roundings are of
 /// both signs: far fewer than all of them add up.
-TEST(Panels, EqualTheSumWithinTheRoundingOfF32) {
+TEST_F(Panels, EqualTheSumWithinTheRoundingOfF32) {
   const testing::ProductSize sizes[] = {{1, 1, 1},     {6, 16, 1},     {5, 15, 7},    {7, 17, 9},
                                         {12, 32, 256}, {13, 33, 257},  {96, 16, 40},  {97, 48, 300},
                                         {101, 65, 77}, {191, 100, 33}, {48, 700, 260}};
@@ -21,9 +27,9 @@ TEST(Panels, EqualTheSumWithinTheRoundingOfF32) {
   });
 }
 
-TEST(Panels, LeaveTheGapsBetweenRowsAlone) { testing::expect_gaps_left_alone<PanelGemm>(); }
+TEST_F(Panels, LeaveTheGapsBetweenRowsAlone) { testing::expect_gaps_left_alone<PanelGemm>(); }
 
-TEST(Panels, WhatIsNotANumberStaysInItsRowOrColumn) {
+TEST_F(Panels, WhatIsNotANumberStaysInItsRowOrColumn) {
   PanelTrial trial(50, 41, 300, testing::kTurnA);
   trial.a.at(7, 270) = NAN;
   trial.b.at(31, 40) = INFINITY;
@@ -34,12 +40,12 @@ TEST(Panels, WhatIsNotANumberStaysInItsRowOrColumn) {
   }
 }
 
-TEST(Panels, APartOfAProductHasTheBitsOfTheWhole) {
+TEST_F(Panels, APartOfAProductHasTheBitsOfTheWhole) {
   for (const int way : {testing::kTurnA, testing::kTurnB})
     testing::expect_bits_of_the_whole(PanelTrial(150, 340, 600, way));
 }
 
-TEST(Panels, TheSameBitsOnAnyThreads) {
+TEST_F(Panels, TheSameBitsOnAnyThreads) {
   const CpuChoices machine = machine_choices();
   if (machine.isa != Isa::Avx2) GTEST_SKIP() << "chosen on processors with AVX2 alone";
   for (const testing::CutMatmul& c : testing::kCutMatmuls) {

@@ -74,6 +74,18 @@ TEST(VectorElementwise, Unary) {
   }
 }
 
+/// With AVX2 and above GELU takes polynomials in pieces, which round less than its formulas.
+TEST(VectorElementwise, GeluInPieces) {
+  if (machine_choices().isa < Isa::Avx2) GTEST_SKIP() << "formulas below AVX2";
+  const HostTensor x = random_tensor(DType::F32, {97, 1031}, 1, -3, -0.1);
+  for (const std::int64_t without : {std::int64_t{0}, testing::kAvx512}) {
+    const testing::Without some(without);
+    testing::VectorDevice device(1);
+    for (const bool tanh : {false, true})
+      testing::expect_like_reference(device, kGelu, {tanh}, {x}, {6 * kUlp, 0});
+  }
+}
+
 TEST(VectorElementwise, SpecialNumbers) {
   const float inf = std::numeric_limits<float>::infinity(), nan = std::nanf("");
   std::vector<float> values = {inf,    -inf,   nan,   0.0f,    -0.0f, 1e38f,

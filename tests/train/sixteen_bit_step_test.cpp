@@ -22,33 +22,24 @@ OptimizerConfig constant_rate() {
   return out;
 }
 
-class SixteenBitStep : public testing::TestWithParam<const char*> {
- protected:
-  SixteenBitStep()
-      : task_(task_of(tiny(GetParam()))),
-        f32_(with_gradients(train_step(task_, constant_rate(), 12))) {}
-
-  static std::map<std::string, HostTensor> outputs(const Graph& graph, const Bindings& inputs,
-                                                   bool f64) {
-    Interpretation how;
-    how.f64 = f64;
-    const std::vector<HostTensor> values = interpret(graph, inputs, how);
-    std::map<std::string, HostTensor> out;
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const Output& output = graph.outputs()[i];
-      out.emplace(text(output.kind == Output::Kind::Next ? "next " : "", output.name), values[i]);
-    }
-    return out;
+std::map<std::string, HostTensor> outputs(const Graph& graph, const Bindings& inputs, bool f64) {
+  Interpretation how;
+  how.f64 = f64;
+  const std::vector<HostTensor> values = interpret(graph, inputs, how);
+  std::map<std::string, HostTensor> out;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Output& output = graph.outputs()[i];
+    out.emplace(text(output.kind == Output::Kind::Next ? "next " : "", output.name), values[i]);
   }
+  return out;
+}
 
-  Task task_;
-  Graph f32_;
-};
-
-TEST_P(SixteenBitStep, ChangesNothingButRounding) {
-  const Graph bf16 = compute_in(f32_, {});
-  const Bindings inputs = random_inputs(bf16, task_);
-  const auto want = outputs(f32_, inputs, true), got = outputs(bf16, inputs, true);
+/// Without rounding, the step in bf16 gives the numbers of that in f32, and copies of its
+/// parameters.
+void expect_nothing_but_rounding(const Graph& f32, const Task& task) {
+  const Graph bf16 = compute_in(f32, {});
+  const Bindings inputs = random_inputs(bf16, task);
+  const auto want = outputs(f32, inputs, true), got = outputs(bf16, inputs, true);
   for (const auto& [name, value] : want) {
     SCOPED_TRACE(name);
     ASSERT_EQ(to_text(got.at(name).type()), to_text(value.type()));
@@ -65,6 +56,29 @@ TEST_P(SixteenBitStep, ChangesNothingButRounding) {
     for (std::int64_t i = 0; i < copy.numel(); ++i) ASSERT_EQ(copy.at(i), of.at(i)) << parameter;
   }
   EXPECT_GT(copies, 10);
+}
+
+class SixteenBitStep : public testing::TestWithParam<const char*> {
+ protected:
+  SixteenBitStep()
+      : task_(task_of(tiny(GetParam()))),
+        f32_(with_gradients(train_step(task_, constant_rate(), 12))) {}
+
+  Task task_;
+  Graph f32_;
+};
+
+TEST_P(SixteenBitStep, ChangesNothingButRounding) { expect_nothing_but_rounding(f32_, task_); }
+
+TEST(SixteenBitOptimizers, ChangeNothingButRounding) {
+  for (const OptimizerKind kind : {OptimizerKind::AdamW, OptimizerKind::Adam, OptimizerKind::Sgd,
+                                   OptimizerKind::Lamb, OptimizerKind::AdamWeightDecay}) {
+    SCOPED_TRACE(static_cast<int>(kind));
+    OptimizerConfig optimizer = constant_rate();
+    optimizer.kind = kind;
+    const Task task = task_of(tiny("gpt2"));
+    expect_nothing_but_rounding(with_gradients(train_step(task, optimizer, 12)), task);
+  }
 }
 
 TEST_P(SixteenBitStep, RoundsAndStaysNear) {

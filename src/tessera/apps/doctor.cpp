@@ -39,7 +39,7 @@ DoctorLine isa_line(const DoctorFacts& f) {
         "kernels need AVX2 to be fast, and without it are not tested; use a processor "
         "with AVX2, or a virtual machine that shows it";
   } else {
-    out.value += ": bf16 saves memory and no time";
+    out.value += ": bf16 is converted to f32, which saves no time";
   }
   return out;
 }

@@ -1,7 +1,9 @@
 #include "tessera/apps/switch_table.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "tessera/apps/flags.h"
 #include "tessera/base/format.h"
@@ -23,8 +25,9 @@ constexpr SwitchRow kRows[] = {
     {"mixed-precision", "--mixed-precision", "", "", "", "R --mixed-precision (there f16)",
      "as bf16", "as bf16", "the 16-bit floats that suit the machine: bf16 on processors", kBf16},
     {"bf16", "--bf16", "", "", "", "M --bf16; D bf16.enabled",
-     "half of activations; 6 bytes for a parameter, not 4", "faster with AVX512-BF16 or AMX",
-     "forward and backward in bf16, updates in f32", kBf16},
+     "activations half; a 16-bit copy of each parameter (2 bytes) more: less in all only where "
+     "activations are the larger part",
+     "faster with AVX512-BF16 or AMX", "forward and backward in bf16, updates in f32", kBf16},
     {"fp16", "--fp16", "", "", "", "M --fp16; D fp16.enabled",
      "as bf16, and half of gradients", "no faster on processors",
      "forward, backward and sums of gradients in f16, with a loss scale; more once a step is "
@@ -32,17 +35,20 @@ constexpr SwitchRow kRows[] = {
      kF16},
     {"reduce-dtype", "--reduce-dtype", "NAME", "bf16", "bf16",
      "M --grad-reduce-in-bf16; D grad_accum_dtype, communication_data_type",
-     "half of gradients", "half of the bytes that sums of gradients send",
-     "gradients are added up in these floats: f32, bf16 with bf16, f16 with fp16", kBf16},
+     "gradients: half in 16 bits, whole in f32",
+     "in 16 bits, sums of gradients send half of the bytes",
+     "in which floats gradients are added up: f32; or bf16 with bf16, f16 with fp16", kBf16,
+     "fp16 mixed-precision"},
     {"graph-optimization", "--graph-optimization", "", "", "", "R --onnx-runtime-training",
-     "less; it is the default", "faster", "", kBits},
+     "less", "faster (the default)", "", kBits},
     {"no-graph-optimization", "--no-graph-optimization", "", "", "", "without the one above",
      "more", "slower", "sums in another order", kRounding},
     {"dp", "--data-parallel-size", "N", "2", "", "M, D: what the other sizes leave",
      "activations / N", "1 sum of gradients a step", "sums in another order", kRounding},
     {"zero-1", "--zero-stage=1", "", "", "",
      "R --zero-1-memory-optimization, OSS; M --use-distributed-optimizer; D stage 1",
-     "optimizer / dp", "sends as much as dp", "sums in another order", kRounding},
+     "optimizer / dp", "sends as much as dp; with bf16 three quarters of it",
+     "sums in another order", kRounding},
     {"zero-2", "--zero-stage=2", "", "", "", "R --zero-2-memory-optimization, OSS+SDP; D stage 2",
      "optimizer and gradients / dp", "sends gradients for each micro-batch",
      "sums in another order", kRounding},
@@ -85,11 +91,13 @@ constexpr SwitchRow kRows[] = {
      "a layer keeps all that backward reads", "a little faster than elementwise, the default", "",
      kBits},
     {"offload", "--offload-optimizer", "", "", "", "M --optimizer-cpu-offload; D offload_optimizer",
-     "moments on the host", "gradients and parameters are copied once a step", "", kBits},
+     "moments, in mixed precision f32 parameters too, on the host",
+     "gradients and parameters are copied once a step", "", kBits},
     {"offload-gradients", "--offload-gradients", "", "", "", "D offload_optimizer",
      "gradients on the host", "gradients are copied for each micro-batch", "", kBits},
     {"offload-parameters", "--offload-parameters", "", "", "", "D offload_param",
-     "parameters on the host", "parameters are copied for each micro-batch, twice", "", kBits},
+     "parameters (in mixed precision their 16-bit copies) on the host",
+     "parameters are copied for each micro-batch, twice", "", kBits},
     {"offload-activations", "--offload-activations", "", "", "", "M --cpu-offloading; D cpu_checkpointing",
      "what forward keeps is on the host", "activations are copied there and back", "", kBits},
     {"nvme", "--remote-device=nvme --offload-folder", "FOLDER", "{}", "", "D offload device nvme",
@@ -102,6 +110,21 @@ constexpr SwitchRow kRows[] = {
      "token files stay on disk", "starts at once", "", kBits},
 };
 // clang-format on
+
+/// ", with `bf16`, `fp16` or `mixed-precision`", each name between quotes; empty: needs nothing.
+std::string needs_text(const SwitchRow& row, std::string_view quote) {
+  std::string out;
+  if (row.needs[0] == '\0') return out;
+  std::vector<std::string> names = {row.needs};
+  if (row.or_needs[0] != '\0') {
+    for (std::string& name : split(row.or_needs, ' ')) names.push_back(std::move(name));
+  }
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const char* const before = i == 0 ? ", with " : i + 1 < names.size() ? ", " : " or ";
+    out += text(before, quote, names[i], quote);
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -122,17 +145,15 @@ std::string switches_markdown() {
       "| name | flags | elsewhere | memory | time | losses |\n|---|---|---|---|---|---|\n";
   for (const SwitchRow& row : kRows)
     out += text("| `", row.name, row.value[0] == '\0' ? "" : text("=", row.value), "` | `",
-                flags_text(row), "`", row.needs[0] == '\0' ? "" : text(", with `", row.needs, "`"),
-                " | ", row.elsewhere, " | ", row.memory, " | ", row.time, " | ", numbers_text(row),
-                " |\n");
+                flags_text(row), "`", needs_text(row, "`"), " | ", row.elsewhere, " | ", row.memory,
+                " | ", row.time, " | ", numbers_text(row), " |\n");
   return out;
 }
 
 std::string switches_text(int columns) {
   std::string out;
   for (const SwitchRow& row : kRows) {
-    out += text(row.name, "\n    ", flags_text(row),
-                row.needs[0] == '\0' ? "" : text(", with ", row.needs), "\n");
+    out += text(row.name, "\n    ", flags_text(row), needs_text(row, ""), "\n");
     const std::pair<const char*, std::string> told[] = {{"elsewhere", row.elsewhere},
                                                         {"memory", row.memory},
                                                         {"time", row.time},

@@ -22,6 +22,8 @@ struct SwitchRow {
   /// By how much losses of ten steps may differ from those without the switch, relative; 0: the
   /// same bits.
   double tolerance;
+  /// Of switches that will do in place of `needs`, the short names, with blanks between them.
+  const char* or_needs = "";
 };
 
 std::span<const SwitchRow> switch_table();

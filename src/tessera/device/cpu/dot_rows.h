@@ -29,7 +29,7 @@ struct DotOperand {
 /// side by side.
 enum class RowsOfA { InPlace, Packed };
 
-/// What later blocks read, asked for while others are computed.
+/// What later blocks read, prefetched while others are computed.
 struct DotsAhead {
   LinesAhead b, a, sums;
   void fetch() { b.fetch(), a.fetch(), sums.fetch(); }

@@ -1,5 +1,5 @@
 #pragma once
-/// Matrices that are read or written some microseconds later, asked for a few cache lines at a
+/// Matrices that are read or written some microseconds later, prefetched a few cache lines at a
 /// time: while products are computed, memory has nothing to do, and the processor does not guess
 /// rows that lie apart. A core can wait for only so many lines at a time: many prefetches at once
 /// delay its own loads.
@@ -16,7 +16,7 @@ class LinesAhead {
   LinesAhead(const void* data, std::int64_t rows, std::int64_t bytes, std::int64_t stride)
       : row_(static_cast<const char*>(data)), rows_(rows), bytes_(bytes), stride_(stride) {}
 
-  /// The same, all of it asked for in `times` calls of fetch.
+  /// The same, all of it prefetched in `times` calls of fetch.
   LinesAhead over(std::int64_t times) const {
     LinesAhead out = *this;
     out.at_once_ = (rows_ * ((bytes_ + kLine - 1) / kLine) + times - 1) / times;

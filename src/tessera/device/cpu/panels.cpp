@@ -11,7 +11,6 @@
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "tessera/device/cpu/panel_block.h"
 #include "tessera/device/cpu/vector_product.h"
 
 // A panel of B is two vectors wide and lies [depth][columns]: it stays in the first cache while
@@ -94,21 +93,14 @@ HWY_INLINE void pack_turned_rows(const float* a, Index a_col, Index rows, Index 
   }
 }
 
-HWY_INLINE void block(const Product& p, [[maybe_unused]] bool packed) {
-#if HWY_TARGET == HWY_AVX2
-  if (p.rows == kTall) return panel_block(p, packed);
-#endif
-  columns<2>(p, 0);
-}
-
 /// A panel of the result whose last columns do not exist.
-HWY_INLINE void narrow_block(Product p, Index cols, bool packed) {
+HWY_INLINE void narrow_block(Product p, Index cols) {
   HWY_ALIGN float whole[kTall * 2 * hn::MaxLanes(D())] = {};
   float* const c = p.c;
   const Index ldc = p.ldc;
   p.c = whole, p.ldc = p.cols;
   for (Index i = 0; p.add && i < p.rows; ++i) std::copy_n(c + i * ldc, cols, whole + i * p.cols);
-  block(p, packed);
+  columns<2>(p, 0);
   for (Index i = 0; i < p.rows; ++i) std::copy_n(whole + i * p.cols, cols, c + i * ldc);
 }
 
@@ -149,9 +141,9 @@ void panel_pass(const GemmShape& s, const float* a, const float* b, float* c, In
                         s.c_row,
                         add};
         if (cols - j < wide) {
-          narrow_block(p, cols - j, packed_a != nullptr);
+          narrow_block(p, cols - j);
         } else {
-          block(p, packed_a != nullptr);
+          columns<2>(p, 0);
         }
       }
     }

@@ -9,30 +9,35 @@
 #define TESSERA_VECTOR_GELU
 #endif
 
+#include <type_traits>
+
 #include "tessera/device/cpu/vector_math.h"
 #include "tessera/device/cpu/vector_pieces.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {
 
-#if HWY_TARGET <= HWY_AVX3
+#if HWY_TARGET <= HWY_AVX2
 
-/// One of the functions of gelu_*_pieces(), whose tables stay in registers.
-template <class D, const GeluPieces& (*kForm)(), Pieces GeluPieces::*kFunction,
-          class V = hn::VFromD<D>>
+using GeluTables = std::conditional_t<HWY_TARGET <= HWY_AVX3, SixteenPieces, EightPieces>;
+
+/// One of the functions of gelu_*_pieces(). With AVX-512 their tables stay in registers.
+template <class D, const GeluPieces<GeluTables>& (*kForm)(),
+          GeluTables GeluPieces<GeluTables>::*kFunction, class V = hn::VFromD<D>>
 class InPieces {
-  static_assert(hn::MaxLanes(D()) == Pieces::kParts);  // of a table, which is one vector
+  using P = GeluTables;
+  static_assert(hn::MaxLanes(D()) == P::kParts);  // of a table, which is one vector
 
  public:
   HWY_INLINE InPieces() {
-    const Pieces& of = kForm().*kFunction;
+    const P& of = kForm().*kFunction;
     width_ = of.width;
-#pragma GCC unroll 8
-    for (int i = 0; i <= Pieces::kDegree; ++i) tables_[i] = hn::Load(D(), of.coefficient[i]);
+#pragma GCC unroll 16
+    for (int i = 0; i <= P::kDegree; ++i) tables_[i] = hn::Load(D(), of.coefficient[i]);
   }
 
   HWY_INLINE V operator()(D d, V x) const {
-    constexpr int kLast = Pieces::kParts - 1;
+    constexpr int kLast = P::kParts - 1;
     const hn::RebindToSigned<D> di;
     const V t = at_most(d, kLast * width_, hn::Abs(x)),
             round = hn::Set(d, 12582912.0f);  // 1.5 * 2^23
@@ -40,26 +45,26 @@ class InPieces {
     const V sum = hn::MulAdd(t, hn::Set(d, 1 / width_), round);
     const V r = hn::NegMulAdd(hn::Sub(sum, round), hn::Set(d, width_), t);
     const auto part = hn::IndicesFromVec(d, hn::And(hn::BitCast(di, sum), hn::Set(di, kLast)));
-    V left = hn::TableLookupLanes(tables_[Pieces::kDegree], part);
-#pragma GCC unroll 8
-    for (int i = Pieces::kDegree - 1; i >= 0; --i)
+    V left = hn::TableLookupLanes(tables_[P::kDegree], part);
+#pragma GCC unroll 16
+    for (int i = P::kDegree - 1; i >= 0; --i)
       left = hn::MulAdd(left, r, hn::TableLookupLanes(tables_[i], part));
     return hn::IfThenElse(hn::Gt(x, hn::Zero(d)), hn::Sub(hn::Set(d, 1.0f), left), left);
   }
 
  private:
   float width_ = 0;
-  V tables_[Pieces::kDegree + 1];
+  V tables_[P::kDegree + 1];
 };
 
 template <class D>
-using GeluErfGate = InPieces<D, gelu_erf_pieces, &GeluPieces::gate>;
+using GeluErfGate = InPieces<D, gelu_erf_pieces, &GeluPieces<GeluTables>::gate>;
 template <class D>
-using GeluErfSlope = InPieces<D, gelu_erf_pieces, &GeluPieces::slope>;
+using GeluErfSlope = InPieces<D, gelu_erf_pieces, &GeluPieces<GeluTables>::slope>;
 template <class D>
-using GeluTanhGate = InPieces<D, gelu_tanh_pieces, &GeluPieces::gate>;
+using GeluTanhGate = InPieces<D, gelu_tanh_pieces, &GeluPieces<GeluTables>::gate>;
 template <class D>
-using GeluTanhSlope = InPieces<D, gelu_tanh_pieces, &GeluPieces::slope>;
+using GeluTanhSlope = InPieces<D, gelu_tanh_pieces, &GeluPieces<GeluTables>::slope>;
 
 #else
 

@@ -12,10 +12,10 @@ namespace {
 constexpr double kReach = 6;  // all four are smaller than 4e-8 before -6
 
 /// Polynomials through the Chebyshev nodes of each part: their error is close to the smallest.
-template <class F>
-Pieces pieces_of(const F& f) {
-  constexpr std::size_t kNodes = Pieces::kDegree + 1, kUsed = Pieces::kParts - 1;
-  Pieces out{};
+template <class P, class F>
+P pieces_of(const F& f) {
+  constexpr std::size_t kNodes = P::kDegree + 1, kUsed = P::kParts - 1;
+  P out{};
   out.width = static_cast<float>(kReach / (kUsed - 0.5));
   for (std::size_t part = 0; part < kUsed; ++part) {
     std::array<double, kNodes> x{}, y{}, powers{};
@@ -40,18 +40,20 @@ Pieces pieces_of(const F& f) {
 
 }  // namespace
 
-const GeluPieces& gelu_erf_pieces() {
+template <class P>
+const GeluPieces<P>& gelu_erf_pieces() {
   // The normal distribution function.
   const auto gate = [](double x) { return std::erfc(-x / std::numbers::sqrt2) / 2; };
   const auto slope = [&](double x) {
     const double density = std::exp(-x * x / 2) * std::numbers::inv_sqrtpi / std::numbers::sqrt2;
     return gate(x) + x * density;
   };
-  static const GeluPieces pieces{pieces_of(gate), pieces_of(slope)};
+  static const GeluPieces<P> pieces{pieces_of<P>(gate), pieces_of<P>(slope)};
   return pieces;
 }
 
-const GeluPieces& gelu_tanh_pieces() {
+template <class P>
+const GeluPieces<P>& gelu_tanh_pieces() {
   // (1 + tanh u) / 2 is the sigmoid of 2u; u = sqrt(2 / pi) (x + 0.044715 x^3).
   constexpr double kFirst = 2 * std::numbers::sqrt2 * std::numbers::inv_sqrtpi,
                    kThird = kFirst * 0.044715;
@@ -60,8 +62,13 @@ const GeluPieces& gelu_tanh_pieces() {
     const double s = gate(x);
     return s + x * s * (1 - s) * (kFirst + 3 * kThird * x * x);
   };
-  static const GeluPieces pieces{pieces_of(gate), pieces_of(slope)};
+  static const GeluPieces<P> pieces{pieces_of<P>(gate), pieces_of<P>(slope)};
   return pieces;
 }
+
+template const GeluPieces<EightPieces>& gelu_erf_pieces<EightPieces>();
+template const GeluPieces<EightPieces>& gelu_tanh_pieces<EightPieces>();
+template const GeluPieces<SixteenPieces>& gelu_erf_pieces<SixteenPieces>();
+template const GeluPieces<SixteenPieces>& gelu_tanh_pieces<SixteenPieces>();
 
 }  // namespace tessera::cpu

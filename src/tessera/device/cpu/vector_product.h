@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "tessera/device/cpu/fma_block.h"
 #include "tessera/device/cpu/lines_ahead.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -25,7 +26,8 @@ HWY_INLINE Index lanes() { return static_cast<Index>(hn::Lanes(D())); }
 
 constexpr int kTall = 6;  // rows of a block of 16 registers
 
-/// A [rows x depth] block of A at strides, B [depth x cols] and C in rows of ldb and ldc floats.
+/// A [rows x depth] block of A at strides, one of which is 1; B [depth x cols] and C in rows of ldb
+/// and ldc floats.
 struct Product {
   Index rows, cols, depth;  // cols: whole vectors
   const float* a;
@@ -62,9 +64,15 @@ HWY_INLINE void register_block(const Product& p, const float* a, const float* b,
 
 template <int kRows, int kVectors>
 HWY_INLINE void register_block(const Product& p, Index row, Index col) {
-  register_block<kRows, kVectors>(p, p.a + row * p.a_row, p.b + col, p.c + row * p.ldc + col,
-                                  std::make_index_sequence<kRows * kVectors>(),
-                                  std::make_index_sequence<kVectors>());
+  const float *a = p.a + row * p.a_row, *b = p.b + col;
+  float* const c = p.c + row * p.ldc + col;
+#if HWY_TARGET == HWY_AVX2 && !HWY_IS_ASAN && !HWY_IS_TSAN  // which do not see into assembly
+  if constexpr (kRows == kTall && kVectors == 2)
+    fma_block(p.depth, a, p.a_row, p.a_col, b, p.ldb, c, p.ldc, p.add);
+  else
+#endif
+    register_block<kRows, kVectors>(p, a, b, c, std::make_index_sequence<kRows * kVectors>(),
+                                    std::make_index_sequence<kVectors>());
 }
 
 template <int kVectors>
