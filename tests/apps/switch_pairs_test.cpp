@@ -45,9 +45,12 @@ const SwitchRow& row_of(std::string_view name) {
   return *std::ranges::find_if(table, [&](const SwitchRow& row) { return name == row.name; });
 }
 
+/// The switch that is on where `row` needs one.
+const SwitchRow& needed_by(const SwitchRow& row) { return row_of(split(row.needs, ' ')[0]); }
+
 double tolerance_of(const SwitchRow& row) {
   return row.needs[0] == '\0' ? row.tolerance
-                              : std::max(row.tolerance, tolerance_of(row_of(row.needs)));
+                              : std::max(row.tolerance, tolerance_of(needed_by(row)));
 }
 
 class SwitchPairs : public testing::Test {
@@ -121,7 +124,7 @@ class SwitchPairs : public testing::Test {
 
   /// Those of the switch, behind those of the one that it needs.
   Arguments flags_of(const SwitchRow& row) const {
-    Arguments out = row.needs[0] == '\0' ? Arguments() : flags_of(row_of(row.needs));
+    Arguments out = row.needs[0] == '\0' ? Arguments() : flags_of(needed_by(row));
     for (const std::string& flag : split(row.flags, ' ')) out.push_back(flag);
     const std::string sample = row.sample;
     if (row.value[0] != '\0') out.back() += "=" + (sample == "{}" ? folder_ / "" : sample);
@@ -138,7 +141,7 @@ bool names(const std::string& refusal, const SwitchRow& row) {
     if (name.starts_with("no-")) name = name.substr(3);
     if (refusal.find(name) != std::string::npos) return true;
   }
-  return row.needs[0] != '\0' && names(refusal, row_of(row.needs));
+  return row.needs[0] != '\0' && names(refusal, needed_by(row));
 }
 
 /// One run holds two switches to what the table says: their losses beside the plain run's, and

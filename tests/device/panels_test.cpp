@@ -11,7 +11,7 @@ namespace {
 using cpu::PanelGemm;
 using PanelTrial = testing::ProductTrial<PanelGemm>;
 
-/// On every machine the loops for AVX2, if it has that.
+/// Tests the loops for AVX2 on machines with AVX-512 too.
 class Panels : public ::testing::Test {
   const testing::Without without_{testing::kAvx512};
 };

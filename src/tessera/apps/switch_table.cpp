@@ -33,12 +33,11 @@ constexpr SwitchRow kRows[] = {
      "forward, backward and sums of gradients in f16, with a loss scale; more once a step is "
      "skipped",
      kF16},
-    {"reduce-dtype", "--reduce-dtype", "NAME", "bf16", "bf16",
+    {"reduce-dtype", "--reduce-dtype", "NAME", "bf16", "bf16 fp16 mixed-precision",
      "M --grad-reduce-in-bf16; D grad_accum_dtype, communication_data_type",
      "gradients: half in 16 bits, whole in f32",
      "in 16 bits, sums of gradients send half of the bytes",
-     "in which floats gradients are added up: f32; or bf16 with bf16, f16 with fp16", kBf16,
-     "fp16 mixed-precision"},
+     "in which floats gradients are added up: f32; or bf16 with bf16, f16 with fp16", kBf16},
     {"graph-optimization", "--graph-optimization", "", "", "", "R --onnx-runtime-training",
      "less", "faster (the default)", "", kBits},
     {"no-graph-optimization", "--no-graph-optimization", "", "", "", "without the one above",
@@ -113,16 +112,11 @@ constexpr SwitchRow kRows[] = {
 
 /// ", with `bf16`, `fp16` or `mixed-precision`", each name between quotes; empty: needs nothing.
 std::string needs_text(const SwitchRow& row, std::string_view quote) {
-  std::string out;
-  if (row.needs[0] == '\0') return out;
-  std::vector<std::string> names = {row.needs};
-  if (row.or_needs[0] != '\0') {
-    for (std::string& name : split(row.or_needs, ' ')) names.push_back(std::move(name));
-  }
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    const char* const before = i == 0 ? ", with " : i + 1 < names.size() ? ", " : " or ";
-    out += text(before, quote, names[i], quote);
-  }
+  if (row.needs[0] == '\0') return {};
+  const std::vector<std::string> names = split(row.needs, ' ');
+  std::string out = ", with ";
+  for (std::size_t i = 0; i < names.size(); ++i)
+    out += text(i == 0 ? "" : i + 1 < names.size() ? ", " : " or ", quote, names[i], quote);
   return out;
 }
 

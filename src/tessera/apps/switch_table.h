@@ -13,7 +13,7 @@ struct SwitchRow {
   const char* flags;   // with blanks between them; a value goes to the last
   const char* value;   // what to give, as "N"; empty: nothing
   const char* sample;  // such a value; {} stands for a folder
-  const char* needs;   // the short name of the switch without which it does nothing, or ""
+  const char* needs;   // short names, with blanks between them: one of these must be on; or ""
   /// What it is called in Rapidformer (R), Megatron-LM (M) and DeepSpeed (D).
   const char* elsewhere;
   const char* memory;
@@ -22,8 +22,6 @@ struct SwitchRow {
   /// By how much losses of ten steps may differ from those without the switch, relative; 0: the
   /// same bits.
   double tolerance;
-  /// Of switches that will do in place of `needs`, the short names, with blanks between them.
-  const char* or_needs = "";
 };
 
 std::span<const SwitchRow> switch_table();
