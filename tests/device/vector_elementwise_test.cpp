@@ -75,15 +75,15 @@ TEST(VectorElementwise, Unary) {
 }
 
 /// With AVX2 and above GELU takes polynomials in pieces. On the left their relative error is below
-/// that of the formulas above.
+/// that of the formulas.
 TEST(VectorElementwise, GeluInPieces) {
-  if (machine_choices().isa < Isa::Avx2) GTEST_SKIP() << "formulas below AVX2";
+  const double error = machine_choices().isa < Isa::Avx2 ? 48 * kUlp : 6 * kUlp;
   const HostTensor x = random_tensor(DType::F32, {97, 1031}, 1, -3, -0.1);
   for (const std::int64_t without : {std::int64_t{0}, testing::kAvx512}) {
     const testing::Without some(without);
     testing::VectorDevice device(1);
     for (const bool tanh : {false, true})
-      testing::expect_like_reference(device, kGelu, {tanh}, {x}, {6 * kUlp, 0});
+      testing::expect_like_reference(device, kGelu, {tanh}, {x}, {error, 0});
   }
 }
 

@@ -6,19 +6,12 @@
 
 #if defined(__x86_64__) && defined(__linux__)
 
-#include <immintrin.h>
-
 #include <cstring>
 
 #include "tessera/device/cpu/dot_pairs.h"
+#include "tessera/device/cpu/intrinsics.h"
 #include "tessera/device/cpu/sums.h"
 #include "tessera/device/cpu/tile_unit.h"
-
-// As in transpose.h, for the intrinsics of this file.
-#ifndef __clang__
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
 
 namespace tessera::cpu {
 

@@ -4,20 +4,12 @@
 
 #if defined(__x86_64__) && defined(__linux__)
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstdint>
 
 #include "tessera/device/cpu/gemm_shape.h"
+#include "tessera/device/cpu/intrinsics.h"
 #include "tessera/device/cpu/tile_unit.h"
-
-// As in transpose.h, for the intrinsics of this file.
-#ifndef __clang__
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
 
 namespace tessera::cpu {
 
@@ -37,9 +29,5 @@ TESSERA_TILES inline __m512i pairs_of(__m512i even, __m512i odd) {
 }
 
 }  // namespace tessera::cpu
-
-#ifndef __clang__
-#pragma GCC diagnostic pop
-#endif
 
 #endif

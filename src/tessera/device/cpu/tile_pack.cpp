@@ -2,17 +2,10 @@
 
 #if defined(__x86_64__) && defined(__linux__)
 
-#include <immintrin.h>
-
 #include <algorithm>
 
+#include "tessera/device/cpu/intrinsics.h"
 #include "tessera/device/cpu/transpose.h"
-
-// As in transpose.h, for the intrinsics of this file.
-#ifndef __clang__
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
 
 namespace tessera::cpu {
 

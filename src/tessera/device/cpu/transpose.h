@@ -3,18 +3,10 @@
 
 #if defined(__x86_64__) && defined(__linux__)
 
-#include <immintrin.h>
-
 #include <cstdint>
 
+#include "tessera/device/cpu/intrinsics.h"
 #include "tessera/device/cpu/tile_unit.h"
-
-// GCC 12 takes the undefined operands of its own intrinsics for ours (bug 105593).
-#ifndef __clang__
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
 
 namespace tessera::cpu {
 
@@ -51,9 +43,5 @@ TESSERA_TILES inline __attribute__((always_inline)) void transpose(__m512i r[16]
 }
 
 }  // namespace tessera::cpu
-
-#ifndef __clang__
-#pragma GCC diagnostic pop
-#endif
 
 #endif
