@@ -133,6 +133,22 @@ TEST_F(MixedPrecision, ThreeBadStepsAtTheSmallestScaleEndTheRun) {
   EXPECT_EQ(metrics("run").find("\"step\":6,"), std::string::npos);
 }
 
+/// A loss that is nan is so at any scale: a smaller one is not waited for.
+TEST_F(MixedPrecision, ADivergedRunEndsWithItsCode) {
+  for (const std::string floats : {"", "--fp16", "--bf16"}) {
+    SCOPED_TRACE(floats);
+    const Ran ran = train("run", floats + " --steps 20 --lr 1e6 --lr-warmup-steps 1");
+    EXPECT_EQ(ran.code, 6) << ran.out;
+    EXPECT_EQ(metrics("run").find("\"step\":10,"), std::string::npos);
+    std::filesystem::remove_all(folder_ / "run");
+  }
+  // No step is left to be skipped: the last one's parameters are seen by validation alone.
+  const Ran last = train("last", "--steps 2 --lr 1e30 --lr-warmup-steps 1");
+  EXPECT_EQ(last.code, 6) << last.out;
+  EXPECT_NE(last.err.find("the parameters after step 2 are no good"), std::string::npos)
+      << last.err;
+}
+
 /// Sums of gradients are f16 with --fp16 unless told otherwise. A scale at which nothing but such a
 /// sum is above the largest f16 tells which they are.
 TEST_F(MixedPrecision, SumsOfGradientsAreF16OnlyWithFp16) {

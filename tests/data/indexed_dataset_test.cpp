@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -10,6 +11,7 @@
 #include "tessera/base/text.h"
 #include "tessera/data/blended_samples.h"
 #include "tessera/data/file.h"
+#include "tessera/data/index_digests.h"
 #include "tessera/data/indexed_dataset_writer.h"
 #include "tessera/data/npy.h"
 #include "tessera/data/sentence_dataset.h"
@@ -202,19 +204,18 @@ TEST(TokenFiles, IndicesThatDoNotFitAreMadeAnew) {
       {npy_header(NpyType::U32, std::vector<std::int64_t>{1}) + "abcd", "where"},
       {"", "is no .npy file"},
       {bytes.substr(0, 10) + std::string(118, '{'), "no NumPy dictionary"},
+      {bytes.substr(0, bytes.size() - 4) + "\xff\xff\xff\x7f", "without digests"},
   };
   for (const auto& c : cases) {
     write_atomically(shuffle, c.bytes);
+    // As files of megatron-core, which has none.
+    std::filesystem::remove(shuffle.substr(0, shuffle.rfind('-') + 1) + kDigests);
     std::vector<std::string> notices;
     EXPECT_EQ(samples_of(notices), expected);
     ASSERT_EQ(notices.size(), 1u);
     EXPECT_NE(notices[0].find(c.says), std::string::npos) << notices[0];
     EXPECT_EQ(read_file(shuffle), bytes);
   }
-  // Of the right form, with numbers that lead nowhere: noticed when a sample is drawn.
-  write_atomically(shuffle, bytes.substr(0, bytes.size() - 4) + "\xff\xff\xff\x7f");
-  EXPECT_NE(message_of([&] { samples_of(none); }).find("do not fit the token files"),
-            std::string::npos);
   std::filesystem::last_write_time(shuffle, std::filesystem::file_time_type::min());
   std::vector<std::string> notices;
   EXPECT_EQ(samples_of(notices), expected);
@@ -235,19 +236,33 @@ std::string file_that_ends(const std::string& folder, std::string_view end) {
   return out;
 }
 
-/// Cuts the file, then leaves it whole with `wrong` at its end. `use` tells its notices.
-void expect_made_anew_or_refused(const std::string& path, const std::string& wrong,
-                                 const std::function<std::vector<std::string>()>& use) {
+/// Damages the file: cut, with `wrong` at its end, with zeros in the middle; and again without its
+/// digests, as megatron-core writes it. Each time it is made anew. `use` tells its notices.
+void expect_made_anew(const std::string& path, const std::string& wrong,
+                      const std::function<std::vector<std::string>()>& use) {
   const std::string bytes = read_file(path);
-  write_atomically(path, bytes.substr(0, bytes.size() - 1));
-  const std::vector<std::string> notices = use();
-  ASSERT_EQ(notices.size(), 1u);
-  EXPECT_NE(notices[0].find("are made anew"), std::string::npos) << notices[0];
-  EXPECT_EQ(read_file(path), bytes);
-  write_atomically(path, bytes.substr(0, bytes.size() - wrong.size()) + wrong);
-  EXPECT_NE(message_of(use).find("do not fit the token files"), std::string::npos);
-  write_atomically(path, bytes);
+  const std::string digests = path.substr(0, path.rfind('-') + 1) + kDigests;
+  std::string zeros = bytes;
+  std::fill(zeros.begin() + 128, zeros.end(), '\0');  // behind the header
+  for (const std::string& damaged : {bytes.substr(0, bytes.size() - 1),
+                                     bytes.substr(0, bytes.size() - wrong.size()) + wrong, zeros}) {
+    for (const bool proven : {true, false}) {
+      SCOPED_TRACE(proven);
+      write_atomically(path, damaged);
+      if (!proven) std::filesystem::remove(digests);
+      const std::vector<std::string> notices = use();
+      ASSERT_EQ(notices.size(), 1u);
+      EXPECT_NE(notices[0].find("are made anew"), std::string::npos) << notices[0];
+      EXPECT_EQ(read_file(path), bytes);
+      EXPECT_EQ(use(), std::vector<std::string>{});
+    }
+  }
+  // Files of another program that are right are taken as they are, and get digests.
+  const auto time = std::filesystem::last_write_time(path);
+  std::filesystem::remove(digests);
   EXPECT_EQ(use(), std::vector<std::string>{});
+  EXPECT_TRUE(std::filesystem::exists(digests));
+  EXPECT_EQ(std::filesystem::last_write_time(path), time);
 }
 
 }  // namespace
@@ -276,7 +291,7 @@ TEST(TokenFiles, MapsOfSentencesThatDoNotFitAreMadeAnew) {
     };
     EXPECT_EQ(use(), std::vector<std::string>{});
     const std::string path = file_that_ends(choice.cache, "sample_index.npy");
-    expect_made_anew_or_refused(path, "\xff\xff\xff\x7f", use);
+    expect_made_anew(path, "\xff\xff\xff\x7f", use);
     std::filesystem::last_write_time(path, std::filesystem::file_time_type::min());
     ASSERT_EQ(use().size(), 1u);
   }
@@ -297,9 +312,8 @@ TEST(TokenFiles, BlendsThatDoNotFitAreMadeAnew) {
     return notices;
   };
   EXPECT_EQ(use(), std::vector<std::string>{});
-  expect_made_anew_or_refused(file_that_ends(files.cache, "-dataset_index.npy"), "\2", use);
-  expect_made_anew_or_refused(file_that_ends(files.cache, "-dataset_sample_index.npy"), "\xff",
-                              use);
+  expect_made_anew(file_that_ends(files.cache, "-dataset_index.npy"), "\2", use);
+  expect_made_anew(file_that_ends(files.cache, "-dataset_sample_index.npy"), "\xff", use);
 }
 
 }  // namespace tessera

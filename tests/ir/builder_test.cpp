@@ -101,6 +101,9 @@ TEST(Builder, WhereIsTheSameOnEveryMachine) {
   EXPECT_EQ(std::string(Where::here().file), "ir/builder_test.cpp");
   EXPECT_EQ(std::string(Where::here("/some/where/tessera/src/tessera/nn/gpt.cpp").file),
             "nn/gpt.cpp");
+  // A user's project may lie in a folder of that name, and so may a clone.
+  EXPECT_EQ(std::string(Where::here("/some/where/tessera/mine/net.cpp").file), "mine/net.cpp");
+  EXPECT_EQ(std::string(Where::here("/some/where/tessera/net.cpp").file), "tessera/net.cpp");
   EXPECT_EQ(std::string(Where::here("gpt.cpp").file), "gpt.cpp");
   EXPECT_EQ(std::string(Where::here("nn/gpt.cpp").file), "nn/gpt.cpp");
   EXPECT_EQ(std::string(Where::here("/gpt.cpp").file), "gpt.cpp");

@@ -177,15 +177,14 @@ def mean_loss(logits, labels):
     return F.cross_entropy(logits.reshape(-1, models.VOCAB), labels.reshape(-1), ignore_index=IGNORE)
 
 
-def learning_rate(samples):
+def learning_rate(seen, most=LR_MAX, least=LR_MIN, warmup=WARMUP_STEPS * models.BATCH, end=STEPS * models.BATCH):
     """Linear warm-up, then a cosine; counted in samples before this step, so that the first step has rate 0."""
-    warmup, decay = WARMUP_STEPS * models.BATCH, STEPS * models.BATCH
-    if samples <= warmup:
-        return LR_MAX * samples / warmup
-    if samples > decay:
-        return LR_MIN
-    ratio = (samples - warmup) / (decay - warmup)
-    return LR_MIN + 0.5 * (1 + math.cos(math.pi * ratio)) * (LR_MAX - LR_MIN)
+    if seen <= warmup:
+        return most * seen / warmup
+    if seen > end:
+        return least
+    ratio = (seen - warmup) / (end - warmup)
+    return least + 0.5 * (1 + math.cos(math.pi * ratio)) * (most - least)
 
 
 def clip(parameters):
@@ -210,7 +209,7 @@ def report(family, exact, single):
     print(f"{family}: float32 against float64, largest absolute difference")
     for kind, value in worst.items():
         print(f"    {kind:22} {value:.1e}")
-    for name in ("loss", "losses", "lrs", "grad_norms"):
+    for name in [a for a in ("loss", "losses", "lrs", "grad_norms") if a in exact]:
         print(f"    {name} = {[round(value, 6) for value in exact[name].reshape(-1).tolist()]}")
 
 

@@ -44,6 +44,22 @@ void print_end(const TrainResult& result, const RunConfig& config, Console& cons
     out << "go on with " << flags_to_go_on(config.output) << "\n";
 }
 
+/// The code of a run that did all its steps: parameters that give no finite loss are a failure,
+/// also where every step was of a finite one.
+int code_at_end(const TrainResult& result, const RunConfig& config, Console& console) {
+  if (result.ending == Ending::Stopped) return kExitStopped;
+  const std::optional<double> loss = result.summary.val_loss;
+  if (!loss || std::isfinite(*loss)) return 0;
+  return report_failure(
+      std::make_exception_ptr(
+          Error(Fault::Numerics,
+                text("the last validation loss is ", *loss, ": the parameters after step ",
+                     result.summary.steps, " are no good; lower --lr or --clip-grad, or lengthen ",
+                     "--lr-warmup-steps, and start again, or go on from an earlier checkpoint of '",
+                     config.output, "'"))),
+      console);
+}
+
 /// Until the arena is there, a run has nothing to save.
 struct Starting : TrainCallback {
   NothingToSave nothing;
@@ -190,7 +206,7 @@ int train_on(Communicator* launched, bool first_here, const TrainRequest& reques
     display->finish();
     if (!leads) return 0;
     if (shown) (request.asked.at_end ? request.asked.at_end : print_end)(result, config, console);
-    return result.ending == Ending::Stopped ? kExitStopped : 0;
+    return code_at_end(result, config, console);
   } catch (...) {
     display->finish();  // the message begins a line of its own
     throw;

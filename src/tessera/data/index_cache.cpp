@@ -6,6 +6,7 @@
 
 #include "tessera/base/md5.h"
 #include "tessera/base/text.h"
+#include "tessera/data/index_digests.h"
 
 namespace tessera {
 
@@ -60,14 +61,30 @@ std::string find_base(const IndexSet& set) {
   return "";
 }
 
+std::vector<std::string> names_of(const IndexSet& set) {
+  std::vector<std::string> out;
+  for (const IndexArray& array : set.arrays) out.emplace_back(array.name);
+  return out;
+}
+
+struct CachedIndices {
+  std::string base;
+  std::vector<IntegerArray> arrays;
+  bool proven = false;  // by digests, which files of megatron-core lack
+};
+
+std::string made_anew(const std::string& base, std::string_view why) {
+  return text("the sample indices ", base, "* are made anew: ", why);
+}
+
 /// The arrays that lie in files. None: not all of them are there, or they cannot be used; then
 /// `notices` says why.
-std::optional<std::vector<IntegerArray>> cached_indices(const IndexSet& set,
-                                                        std::vector<std::string>& notices) {
+std::optional<CachedIndices> cached_indices(const IndexSet& set,
+                                            std::vector<std::string>& notices) {
   const std::string base = find_base(set);
   if (base.empty()) return std::nullopt;
   const auto tell = [&](const std::string& why) {
-    notices.push_back(text("the sample indices ", base, "* are made anew: ", why));
+    notices.push_back(made_anew(base, why));
     return std::nullopt;
   };
   std::error_code error;
@@ -80,10 +97,10 @@ std::optional<std::vector<IntegerArray>> cached_indices(const IndexSet& set,
       return tell(text(array.name, " is older than the token files"));
   }
   try {
-    std::vector<IntegerArray> out;
+    CachedIndices out{base, {}, check_digests(base, names_of(set)) == Digests::Equal};
     for (const IndexArray& array : set.arrays) {
-      out.push_back(IntegerArray::open(base + array.name));
-      std::vector<std::int64_t> shape = out.back().shape(), wanted = array.shape;
+      out.arrays.push_back(IntegerArray::open(base + array.name));
+      std::vector<std::int64_t> shape = out.arrays.back().shape(), wanted = array.shape;
       if (array.more_rows && shape[0] > wanted[0]) wanted[0] = shape[0];
       if (shape != wanted)
         return tell(text(array.name, " is ", join(shape, " x "), " where ",
@@ -96,6 +113,30 @@ std::optional<std::vector<IntegerArray>> cached_indices(const IndexSet& set,
   }
 }
 
+bool same_values(const IntegerArray& a, const IntegerArray& b) {
+  constexpr std::int64_t kAtATime = 1 << 16;  // elements
+  if (a.type() != b.type() || a.shape() != b.shape()) return false;
+  std::vector<std::int64_t> ours, theirs;
+  for (std::int64_t i = 0; i < a.elements(); i += kAtATime) {
+    const auto some = static_cast<std::size_t>(std::min(kAtATime, a.elements() - i));
+    ours.resize(some);
+    theirs.resize(some);
+    a.read(i, ours);
+    b.read(i, theirs);
+    if (ours != theirs) return false;
+  }
+  return true;
+}
+
+/// So that files of another program are not made again at the next start. Where nothing can be
+/// written they are.
+void prove(const IndexSet& set, const std::string& base) {
+  try {
+    write_digests(base, names_of(set));
+  } catch (const Error&) {
+  }
+}
+
 /// Each file appears when it is complete.
 void keep_indices(const IndexSet& set, std::span<const IntegerArray> arrays,
                   std::vector<std::string>& notices) {
@@ -103,7 +144,9 @@ void keep_indices(const IndexSet& set, std::span<const IntegerArray> arrays,
   try {
     std::error_code error;
     fs::create_directories(fs::path(base).parent_path(), error);
+    fs::remove(base + kDigests, error);  // those of other arrays
     for (std::size_t i = 0; i < arrays.size(); ++i) arrays[i].save(base + set.arrays[i].name);
+    write_digests(base, names_of(set));
     write_atomically(base + kDescription, set.description);
   } catch (const Error& problem) {
     notices.push_back(text(
@@ -121,13 +164,20 @@ std::string index_base(const IndexSet& set) {
 std::vector<IntegerArray> kept_indices(const IndexSet& set,
                                        FunctionRef<std::vector<IntegerArray>()> make,
                                        std::vector<std::string>& notices) {
-  if (auto cached = cached_indices(set, notices)) return std::move(*cached);
+  std::optional<CachedIndices> cached = cached_indices(set, notices);
+  if (cached && cached->proven) return std::move(cached->arrays);
   std::vector<IntegerArray> made = make();
+  if (cached && std::ranges::equal(cached->arrays, made, same_values)) {
+    prove(set, cached->base);
+    return std::move(cached->arrays);
+  }
+  if (cached)
+    notices.push_back(made_anew(cached->base, "without digests, and other than they are to be"));
   keep_indices(set, made, notices);
   // From the files: what was made in memory is given back.
   std::vector<std::string> told;
   auto kept = cached_indices(set, told);
-  return kept ? std::move(*kept) : std::move(made);
+  return kept && kept->proven ? std::move(kept->arrays) : std::move(made);
 }
 
 }  // namespace tessera

@@ -35,6 +35,9 @@ std::string index_base(const IndexSet& set);
 /// that files are made anew, because they are damaged, of another shape or older than the token
 /// files, or that they cannot be written.
 ///
+/// Digests are kept beside the files. Files without, which megatron-core writes, are taken if they
+/// are equal to what `make` makes, and get them.
+///
 /// The description names tokenizers, on which the arrays do not depend: files of a description that
 /// differs in these alone are taken too.
 std::vector<IntegerArray> kept_indices(const IndexSet& set,

@@ -20,13 +20,25 @@ Where Where::read(std::string file, int line) {
   return {owner->c_str(), line, owner};
 }
 
-/// The path below the last folder tessera/, or the last folder and the name: the same on every
-/// machine.
+namespace {
+
+/// This file begins with the folder of the library's sources, whatever they lie in; "" of a
+/// compiler that is handed other names.
+constexpr std::string_view library_folder(std::string_view here) {
+  constexpr std::string_view kHere = "tessera/ir/graph.cpp";
+  return here.ends_with(kHere) ? here.substr(0, here.size() - kHere.size() + 8) : "";
+}
+constexpr std::string_view kLibraryFolder = library_folder(__FILE__);
+
+}  // namespace
+
+/// Of a source of the library the path below tessera/, of others the last folder and the name: the
+/// same wherever the sources lie.
 const char* Where::short_name(const char* file) {
   const std::string_view path = file;
-  std::size_t at = path.rfind("tessera/");
-  if (at != std::string_view::npos) return file + at + 8;
-  at = path.rfind('/');
+  if (!kLibraryFolder.empty() && path.starts_with(kLibraryFolder))
+    return file + kLibraryFolder.size();
+  std::size_t at = path.rfind('/');
   if (at != std::string_view::npos && at > 0) at = path.rfind('/', at - 1);
   return at == std::string_view::npos ? file : file + at + 1;
 }

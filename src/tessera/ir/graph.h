@@ -35,7 +35,7 @@ using ValueIds = SmallVector<ValueId, 4>;
 
 /// The line of source code that made a node; errors and dumps show it.
 struct Where {
-  const char* file = "";  // "nn/gpt.cpp": relative to tessera/, or with its folder
+  const char* file = "";  // "nn/gpt.cpp": below src/tessera/, or with its folder
   int line = 0;
   std::shared_ptr<const std::string> owner =
       {};  // owns `file` if it was read from text and is no literal

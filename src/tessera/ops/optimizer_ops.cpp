@@ -51,10 +51,17 @@ void rounded_reference(RefCall& c, int result) {
   if (makes_copy(c.call)) std::copy_n(c.out<T>(0), c.in_shape(0).numel(), c.out<T>(result));
 }
 
+/// A rate of decay of a moment, and what is left of 1: in f64, as 1 - 0.9999f is off by 1.7e-4.
+template <typename T>
+struct Beta {
+  explicit Beta(double of) : beta(static_cast<T>(of)), rest(static_cast<T>(1 - of)) {}
+  T next(T moment, T value) const { return beta * moment + rest * value; }
+  T beta, rest;
+};
+
 template <typename T>
 void adam_reference(RefCall& c) {
-  const T beta1 = static_cast<T>(c.call.number("beta1")),
-          beta2 = static_cast<T>(c.call.number("beta2"));
+  const Beta<T> first(c.call.number("beta1")), second(c.call.number("beta2"));
   const T eps = static_cast<T>(c.call.number("eps")),
           decay = static_cast<T>(c.call.number("weight_decay"));
   const bool decoupled = c.call.flag("decoupled"), ok = *c.in<bool>(8);
@@ -63,7 +70,7 @@ void adam_reference(RefCall& c) {
   for (std::int64_t i = 0, n = c.in_shape(0).numel(); i < n; ++i) {
     const T p = c.in<T>(0)[i], m = c.in<T>(1)[i], v = c.in<T>(2)[i];
     const T g = c.in<T>(3)[i] * scale + (decoupled ? T(0) : decay * p);
-    const T m1 = beta1 * m + (T(1) - beta1) * g, v1 = beta2 * v + (T(1) - beta2) * g * g;
+    const T m1 = first.next(m, g), v1 = second.next(v, g * g);
     const T step =
         m1 / correction1 / (std::sqrt(v1 / correction2) + eps) + (decoupled ? decay * p : T(0));
     c.out<T>(0)[i] = ok ? p - lr * step : p;
@@ -75,15 +82,14 @@ void adam_reference(RefCall& c) {
 
 template <typename T>
 void lamb_direction_reference(RefCall& c) {
-  const T beta1 = static_cast<T>(c.call.number("beta1")),
-          beta2 = static_cast<T>(c.call.number("beta2"));
+  const Beta<T> first(c.call.number("beta1")), second(c.call.number("beta2"));
   const T eps = static_cast<T>(c.call.number("eps")),
           decay = static_cast<T>(c.call.number("weight_decay"));
   const bool ok = *c.in<bool>(7);
   const T scale = *c.in<T>(4), correction1 = *c.in<T>(5), correction2 = *c.in<T>(6);
   for (std::int64_t i = 0, n = c.in_shape(0).numel(); i < n; ++i) {
     const T p = c.in<T>(0)[i], m = c.in<T>(1)[i], v = c.in<T>(2)[i], g = c.in<T>(3)[i] * scale;
-    const T m1 = beta1 * m + (T(1) - beta1) * g, v1 = beta2 * v + (T(1) - beta2) * g * g;
+    const T m1 = first.next(m, g), v1 = second.next(v, g * g);
     const T u = m1 / correction1 / (std::sqrt(v1 / correction2) + eps) + decay * p;
     c.out<T>(0)[i] = ok ? u : T(0);
     c.out<T>(1)[i] = ok ? m1 : m;

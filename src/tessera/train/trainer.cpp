@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
 
 #include "tessera/data/file.h"
@@ -266,11 +267,11 @@ void Trainer::save_if_due(bool wanted) {
   saves_->on_the_way(step_, *metrics_);
 }
 
-/// While the loss scale can fall, a bad step does not count towards the end of the run: the next
-/// step is tried with a smaller one.
+/// While the loss scale can fall, a bad step with a finite loss does not count towards the end of
+/// the run: the next step is tried with a smaller one. A loss is computed without the scale.
 void Trainer::count_bad(const StepRecord& record) {
   const auto least = static_cast<float>(config().optimizer.loss_scale.least);
-  const bool falls = record.loss_scale.has_value() && *record.loss_scale > least;
+  const bool falls = std::isfinite(record.loss) && record.loss_scale && *record.loss_scale > least;
   bad_ = record.ok ? 0 : bad_ + 1;
   hopeless_ = record.ok || falls ? 0 : hopeless_ + 1;
   saves_->trained(step_, !record.ok);
@@ -281,16 +282,17 @@ void Trainer::count_bad(const StepRecord& record) {
             record.grad_norm, record.loss_scale ? text(", loss scale ", *record.loss_scale) : ""));
   if (hopeless_ < kMaxBadSteps) return;
   const std::string how_to_go_on = saves_->at_bad_end(step_, bad_, *metrics_);
-  const std::string scale = record.loss_scale ? text(", the last ", hopeless_, " at loss scale ",
-                                                     *record.loss_scale, ", the smallest")
-                                              : "";
+  const bool smallest = record.loss_scale && *record.loss_scale <= least;
+  const std::string scale = smallest ? text(", the last ", hopeless_, " at loss scale ",
+                                            *record.loss_scale, ", the smallest")
+                                     : "";
   fail(Fault::Numerics, "loss or gradient was inf or nan in ", bad_, " steps in a row, ",
        step_ - bad_ + 1, " to ", step_, scale, " (loss ", record.loss, ", gradient norm ",
        record.grad_norm, ", lr ", record.lr, "); they changed no parameter",
        step_ > bad_ ? ", but the steps before them may have made some too large" : "",
        "; lower --lr or --clip-grad, or lengthen --lr-warmup-steps",
-       record.loss_scale ? ", or lower --min-loss-scale, or compute with --bf16" : "",
-       ", and go on with ", how_to_go_on);
+       smallest ? ", or lower --min-loss-scale" : "",
+       record.loss_scale ? ", or compute with --bf16" : "", ", and go on with ", how_to_go_on);
 }
 
 void Trainer::validate() { cut_short_ = !evaluations_->validate(step_, samples()); }

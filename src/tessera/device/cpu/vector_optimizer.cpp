@@ -28,7 +28,7 @@ template <typename T>
 void adam_span(const AdamSpan& a, std::int64_t begin, std::int64_t end) {
   const hn::ScalableTag<float> d;
   const auto beta1 = hn::Set(d, a.beta1), beta2 = hn::Set(d, a.beta2);
-  const auto rest1 = hn::Set(d, 1.0f - a.beta1), rest2 = hn::Set(d, 1.0f - a.beta2);
+  const auto rest1 = hn::Set(d, a.rest1), rest2 = hn::Set(d, a.rest2);
   const auto lr = hn::Set(d, a.lr), scale = hn::Set(d, a.scale), eps = hn::Set(d, a.eps);
   const auto inverse1 = hn::Set(d, 1.0f / a.correction1),
              inverse2 = hn::Set(d, 1.0f / a.correction2);
@@ -50,7 +50,7 @@ void adam_span(const AdamSpan& a, std::int64_t begin, std::int64_t end) {
 void lamb_span(const LambSpan& a, std::int64_t begin, std::int64_t end) {
   const hn::ScalableTag<float> d;
   const auto beta1 = hn::Set(d, a.beta1), beta2 = hn::Set(d, a.beta2);
-  const auto rest1 = hn::Set(d, 1.0f - a.beta1), rest2 = hn::Set(d, 1.0f - a.beta2);
+  const auto rest1 = hn::Set(d, a.rest1), rest2 = hn::Set(d, a.rest2);
   const auto scale = hn::Set(d, a.scale), eps = hn::Set(d, a.eps), decay = hn::Set(d, a.decay);
   const auto inverse1 = hn::Set(d, 1.0f / a.correction1),
              inverse2 = hn::Set(d, 1.0f / a.correction2);
@@ -107,6 +107,19 @@ float scalar(const KernelArgs& args, int i) { return *in(args, i); }
 float number(const KernelRequest& request, std::string_view name) {
   return static_cast<float>(request.call.number(name));
 }
+float rest(const KernelRequest& request, std::string_view beta) {
+  return static_cast<float>(1 - request.call.number(beta));
+}
+
+/// What an AdamSpan and a LambSpan have of the op's attributes.
+template <typename Span>
+Span span_of(const KernelRequest& request) {
+  Span out{};
+  out.beta1 = number(request, "beta1"), out.rest1 = rest(request, "beta1");
+  out.beta2 = number(request, "beta2"), out.rest2 = rest(request, "beta2");
+  out.eps = number(request, "eps"), out.decay = number(request, "weight_decay");
+  return out;
+}
 
 /// A skipped step: of results [first, results), what does not lie in place already is copied.
 void keep(const KernelArgs& args, int results, std::int64_t numel, int first = 0) {
@@ -141,10 +154,9 @@ class AdamKernel final : public Kernel {
       : pool_(&pool),
         numel_(request.call.in(0).numel()),
         function_(HWY_DYNAMIC_DISPATCH(find_adam)(copy_dtype(request))),
-        copy_(copy_dtype(request)) {
-    span_.beta1 = number(request, "beta1"), span_.beta2 = number(request, "beta2"),
-    span_.eps = number(request, "eps");
-    span_.decay = number(request, "weight_decay"), span_.decoupled = request.call.flag("decoupled");
+        copy_(copy_dtype(request)),
+        span_(span_of<AdamSpan>(request)) {
+    span_.decoupled = request.call.flag("decoupled");
   }
   std::string_view name() const override { return "hwy:adam"; }
   void run(const KernelArgs& args) const override {
@@ -164,16 +176,13 @@ class AdamKernel final : public Kernel {
   std::int64_t numel_;
   AdamFunction function_;
   DType copy_;
-  AdamSpan span_{};
+  AdamSpan span_;
 };
 
 class LambKernel final : public Kernel {
  public:
   LambKernel(const KernelRequest& request, Pool& pool)
-      : pool_(&pool), numel_(request.call.in(0).numel()) {
-    span_.beta1 = number(request, "beta1"), span_.beta2 = number(request, "beta2"),
-    span_.eps = number(request, "eps"), span_.decay = number(request, "weight_decay");
-  }
+      : pool_(&pool), numel_(request.call.in(0).numel()), span_(span_of<LambSpan>(request)) {}
   std::string_view name() const override { return "hwy:lamb"; }
   void run(const KernelArgs& args) const override {
     if (!*static_cast<const bool*>(args.ins[7])) {
@@ -192,7 +201,7 @@ class LambKernel final : public Kernel {
  private:
   Pool* pool_;
   std::int64_t numel_;
-  LambSpan span_{};
+  LambSpan span_;
 };
 
 class SgdKernel final : public Kernel {
