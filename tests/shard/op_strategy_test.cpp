@@ -104,6 +104,18 @@ const MatrixCase kMatrices[] = {
      {{2, 2, 1, 1}, {2, 2, 1, 2}},
      "(2, 2, 1, 1, 2 | 4, 3, -1, -1) (2, 2, 1, 1, 2 | 4, 3, -1, 0)",
      "(2, 2, 1, 1, 2 | 4, 3, -1, 0)"},
+    {"a batch dim of size 1 repeats",
+     {"matmul", {{4, 8, 6}, {1, 6, 8}}, product},
+     8,
+     {{2, 2, 2}, {1, 2, 1}},
+     "(2, 2, 2, 1 | 3, 2, 1) (2, 2, 2, 1 | 1, -1)",
+     "(2, 2, 2, 1 | 3, 2, -1)"},
+    {"a batch dim of size 1 among others, in the first one",
+     {"matmul", {{2, 1, 8, 6}, {2, 4, 6, 8}}, product},
+     8,
+     {{2, 1, 1, 2}, {2, 2, 2, 1}},
+     "(2, 1, 2, 2, 1 | 4, -1, 2) (2, 1, 2, 2, 1 | 4, 1, 2, -1)",
+     "(2, 1, 2, 2, 1 | 4, 1, -1, -1)"},
     {"one product for all of a batch",
      {"matmul", {{4, 8, 6}, {6, 8}}, product},
      8,
@@ -328,6 +340,11 @@ struct OpRefusal {
 const Op kProduct = {"matmul", {{16, 32}, {32, 16}}, product};
 const DeviceLayout kLayout({2, 4}, {"dp", "mp"});
 const OpRefusal kRefusals[] = {
+    {"a batch dim of size 1 is not split",
+     {"matmul", {{4, 8, 6}, {1, 6, 8}}, product},
+     {"", {{2, 2, 2}, {2, 2, 1}}},
+     "op 'matmul' (matmul): dim 0 of input 1 of shape [1,6,8] has size 1 and is split; it must "
+     "stay whole"},
     {"too few strategies",
      kProduct,
      {"", {{2, 4}}},

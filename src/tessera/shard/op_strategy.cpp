@@ -7,6 +7,7 @@
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/passes/op_decisions.h"
+#include "tessera/shard/repeated_dims.h"
 
 namespace tessera {
 
@@ -391,7 +392,7 @@ class Spreading {
 }  // namespace
 
 OpSpread spread(const Graph& graph, NodeId node, const OpShard& shard, std::int64_t devices) {
-  OpSpread out = Spreading(graph, node, shard, devices).run();
+  OpSpread out = Spreading(graph, node, without_repeated_dims(graph, node, shard), devices).run();
   out.path = shard.ops;
   return out;
 }
