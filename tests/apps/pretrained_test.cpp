@@ -92,9 +92,13 @@ TEST_F(PretrainedCommand, TrainsOnEveryMesh) {
     }
     // A model that knows nothing begins elsewhere.
     fs::remove(folder_ / "hub/" + family + "/model.safetensors");
-    const Ran ran = train("run", text("--init-from @/hub/", family));
+    const Ran lacking = train("run", text("--init-from @/hub/", family));
+    EXPECT_EQ(lacking.code, 4);
+    EXPECT_NE(lacking.err.find("no weights (model.safetensors)"), std::string::npos) << lacking.err;
+    const Ran ran = train("run", text("--init-from-config --init-from @/hub/", family));
     ASSERT_EQ(ran.code, 0) << ran.err;
-    EXPECT_NE((ran.out + ran.err).find("has no weights"), std::string::npos) << ran.out;
+    EXPECT_NE((ran.out + ran.err).find("all weights begin with random numbers"), std::string::npos)
+        << ran.out;
     EXPECT_GT(std::abs(losses("run")[0] - plain[0]), 1e-3);
     fs::remove_all(folder_ / "run");
   }
@@ -314,8 +318,8 @@ TEST_F(PretrainedCommand, RefusesWhatDoesNotFit) {
   folder_.write("hub/gpt2/config.json",
                 config.replace(config.find("1e-05"), std::strlen("1e-05"), "-1"));
   EXPECT_EQ(said("--init-from @/hub/gpt2"),
-            folder_.expand("error: @/hub/gpt2: norm-eps is -1; it must be a number of at least 0 "
-                           "and at most 1\n"));
+            folder_.expand("error: @/hub/gpt2/config.json: layer_norm_epsilon is -1; it must be a "
+                           "number from 0 to 1\n"));
   folder_.write("hub/gpt2/config.json", "{\"model_type\": \"gpt2\", \"n_layer\": 3");
   expect(said("--init-from @/hub/gpt2"), "no JSON object");
   const auto exported = [&](const std::string& flags) {

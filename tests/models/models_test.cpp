@@ -287,7 +287,7 @@ TEST(Models, RelativeBiasesAreOfT5sKindsOfDistances) {
                    relative_bias(builder, "relative", heads, 1, keys, distances, {}, first));
     Bindings in;
     HostTensor& table =
-        in.states.emplace("relative.weight", HostTensor(DType::F32, {kDistanceKinds, heads}))
+        in.states.emplace("relative.weight", HostTensor(DType::F32, {DistanceKinds().count, heads}))
             .first->second;
     for (std::int64_t i = 0; i < table.numel(); ++i) table.set(i, static_cast<double>(i));
     const HostTensor y = interpret(builder.finish(), in)[0];

@@ -20,6 +20,13 @@ struct OtherValue {
 constexpr OtherValue kOtherValues[] = {
     {"layers", "3"},
     {"decoder-layers", "3"},
+    {"decoder-heads", "2"},
+    {"decoder-ffn-width", "44"},
+    {"attention-bias", "true"},
+    {"ffn-bias", "true"},
+    {"distance-kinds", "16"},
+    {"far-distance", "40"},
+    {"logit-scale", "0.5"},
     {"heads", "2"},
     {"kv-heads", "1"},
     {"width", "32"},

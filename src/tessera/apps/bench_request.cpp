@@ -11,7 +11,9 @@
 #include "tessera/apps/take_machine.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
+#include "tessera/pretrained/pretrained_model.h"
 #include "tessera/train/fields.h"
+#include "tessera/train/run_source.h"
 
 namespace tessera {
 
@@ -129,6 +131,10 @@ MeasuredRun run_of(const SwitchSet& switches, RunConfig config, const TurnLength
   config.steps = length.all();
   config.eval_at_end = false;
   take_machine(config, nullptr, problems);
+  std::vector<std::string> ignored;
+  take_init_model(config, problems, ignored);
+  // How fast a model is does not depend on its weights, which a folder may lack.
+  if (PretrainedModel::is_at(config.init_from)) config.init_from.clear();
   find_problems(completed(config), problems);
   return {switches.name, join(switches.flags, " "), std::move(config)};
 }

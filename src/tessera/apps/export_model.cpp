@@ -4,6 +4,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/data/file.h"
+#include "tessera/models/family.h"
 #include "tessera/pretrained/exported_tokenizer.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/recorded.h"
@@ -27,8 +28,9 @@ ExportedModel export_model(const std::string& path, const std::string& output, S
         }};
     // A tokenizer of another program goes with the model that knows its ids.
     const Tokenizer* const tokenizer = run.vocabulary.made_elsewhere();
-    const TokenizerFiles files =
-        tokenizer == nullptr ? TokenizerFiles() : exported_files(*tokenizer);
+    TokenizerFiles files = tokenizer == nullptr ? TokenizerFiles() : exported_files(*tokenizer);
+    if (tokenizer != nullptr && has_task(run.config.model, kSequenceClassification))
+      how.pad_token = exported_padding(*tokenizer, files);
     const std::filesystem::path folder = output;
     for (const auto& [name, bytes] : files)
       require(how.overwrite || !std::filesystem::exists(folder / name), "export: '",

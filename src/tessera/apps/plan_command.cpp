@@ -23,6 +23,7 @@
 #include "tessera/train/planned_pipeline.h"
 #include "tessera/train/report.h"
 #include "tessera/train/row_data.h"
+#include "tessera/train/run_source.h"
 #include "tessera/train/task_start.h"
 #include "tessera/train/token_data.h"
 
@@ -149,6 +150,7 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
   RunConfig config = configure(parsed, problems, notices, families);
   agree_on_choices(config, nullptr, problems);
   take_machine(config, nullptr, problems);
+  take_init_model(config, problems, notices);
   if (!config.data.empty()) leave_open_to_rows(config, false);
   complete(config);
   find_vocabulary(config, problems);

@@ -173,6 +173,13 @@ RunConfig configure(const ParsedFlags& parsed, Problems& problems,
     for (Setting& told : read_config_file(setting.values.back(), problems))
       file.push_back(std::move(told));
   }
+  for (const Setting& setting : flags) {
+    const Field* field = find_field(setting.key).field;
+    if (field != nullptr && field->name == "init-from" && setting.values.back().empty())
+      problems.add(text(setting.source,
+                        " is given and empty; name a checkpoint, a run or a folder "
+                        "of Hugging Face's, or leave it out"));
+  }
   RunConfig out = configure(file, flags, problems, notices, families);
   problems.gather([&] { out.init_from = model_folder(out.init_from); });
   return out;

@@ -16,6 +16,7 @@
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/prepare.h"
 #include "tessera/train/programs.h"
+#include "tessera/train/run_source.h"
 #include "tessera/train/verify.h"
 
 namespace tessera {
@@ -45,6 +46,7 @@ VerifyRequest read_verify_request(const Arguments& arguments, const OwnFamilies&
   const bool told_steps = parsed.find("steps") != nullptr;
   RunConfig& config = out.command.config = configure(parsed, problems, out.notices, families);
   if (!told_steps) config.steps = kSteps;
+  take_init_model(config, problems, out.notices);
   if (config.steps < 1) problems.add("steps is 0; verify needs at least 1");
   return out;
 }

@@ -28,12 +28,16 @@ struct StoredTensor {
   std::string name;
   TensorType type;
   std::int64_t begin = 0, end = 0;  // bytes from the start of the data section
+  /// "U8": a dtype that nothing here computes with, in place of type.dtype. Empty: it is that.
+  std::string other_dtype = {};
 
   std::int64_t bytes() const { return end - begin; }
   friend bool operator==(const StoredTensor&, const StoredTensor&) = default;
 };
 
 using SafetensorsMetadata = std::map<std::string, std::string>;
+
+enum class OtherDTypes { Refuse, Keep };
 
 /// What a header says.
 struct SafetensorsHeader {
@@ -43,16 +47,18 @@ struct SafetensorsHeader {
 
 /// Reads the JSON of a header. The tensors tile exactly `data_bytes`: no gap, no overlap, no rest.
 ///
-/// dtypes: F32, F64, BF16, F16, I32, I64, BOOL; another one is an error that names it.
+/// dtypes: F32, F64, BF16, F16, I32, I64, BOOL. Another one of the format's is an error that names
+/// it, or, with OtherDTypes::Keep, StoredTensor::other_dtype.
 /// Errors: Fault::Checkpoint; each names `path` and, where there is one, the tensor.
 SafetensorsHeader parse_safetensors_header(std::string_view json, std::int64_t data_bytes,
-                                           const std::string& path);
+                                           const std::string& path,
+                                           OtherDTypes others = OtherDTypes::Refuse);
 
 /// An open file. Tensors are read on demand, from any thread, without mapping the file into memory
 /// (a mapped file that another process cuts short kills its reader).
 class SafetensorsFile {
  public:
-  explicit SafetensorsFile(const std::string& path);
+  explicit SafetensorsFile(const std::string& path, OtherDTypes others = OtherDTypes::Refuse);
 
   const std::string& path() const { return file_.path(); }
   const std::vector<StoredTensor>& tensors() const { return header_.tensors; }
@@ -67,7 +73,7 @@ class SafetensorsFile {
   /// tensor does.
   void read(const StoredTensor& tensor, std::int64_t first, std::span<std::byte> out) const;
   /// The same from its element `first` on, as f32. Errors: Fault::Checkpoint: it is not of f32,
-  /// bf16 or f16.
+  /// f64, bf16 or f16.
   void read_floats(const StoredTensor& tensor, std::int64_t first, std::span<float> out) const;
   HostTensor load(std::string_view name) const;
 

@@ -70,8 +70,10 @@ class HeaderEvents : public nlohmann::json_sax<nlohmann::json> {
   std::vector<std::uint64_t>* list_ = nullptr;  // the open list
 };
 
-StoredTensor believe(const RawTensor& raw, const std::string& path);
-DType dtype_named(const std::string& name, const RawTensor& raw, const std::string& path);
+StoredTensor believe(const RawTensor& raw, const std::string& path, OtherDTypes others);
+std::optional<DType> dtype_named(const std::string& name);
+/// Of another dtype of the format; 0: it has none of that name.
+int bits_of_other(const std::string& name);
 void require_tiling(const std::vector<StoredTensor>& tensors, std::int64_t data_bytes,
                     const std::string& path);
 
@@ -84,7 +86,7 @@ template <typename... Parts>
 }  // namespace
 
 SafetensorsHeader parse_safetensors_header(std::string_view json, std::int64_t data_bytes,
-                                           const std::string& path) {
+                                           const std::string& path, OtherDTypes others) {
   const auto damaged = [&](const auto&... parts) {
     fail(Fault::Checkpoint, "safetensors file '", path, "': the header ", parts...,
          "; the file is damaged or of another format");
@@ -99,7 +101,7 @@ SafetensorsHeader parse_safetensors_header(std::string_view json, std::int64_t d
   HeaderEvents events(path);
   nlohmann::json::sax_parse(json.begin(), json.end(), &events);
   SafetensorsHeader out{{}, std::move(events.metadata)};
-  for (const RawTensor& raw : events.tensors) out.tensors.push_back(believe(raw, path));
+  for (const RawTensor& raw : events.tensors) out.tensors.push_back(believe(raw, path, others));
   std::sort(out.tensors.begin(), out.tensors.end(),
             [](const StoredTensor& a, const StoredTensor& b) {
               return std::tie(a.begin, a.end, a.name) < std::tie(b.begin, b.end, b.name);
@@ -181,7 +183,7 @@ bool HeaderEvents::number_unsigned(std::uint64_t value) {
   return true;
 }
 
-StoredTensor believe(const RawTensor& raw, const std::string& path) {
+StoredTensor believe(const RawTensor& raw, const std::string& path, OtherDTypes others) {
   const char* missing = !raw.dtype     ? "dtype"
                         : !raw.shape   ? "shape"
                         : !raw.offsets ? "data_offsets"
@@ -197,8 +199,15 @@ StoredTensor believe(const RawTensor& raw, const std::string& path) {
     fail_tensor(path, raw.name, "it has ", raw.shape->size(), " dims but at most ", Shape::kMaxDims,
                 " are supported");
   }
-  StoredTensor out{raw.name, {dtype_named(*raw.dtype, raw, path), {}, {}}, 0, 0};
-  auto bytes = static_cast<std::uint64_t>(size_of(out.type.dtype));
+  const std::optional<DType> dtype = dtype_named(*raw.dtype);
+  const int other = dtype || others == OtherDTypes::Refuse ? 0 : bits_of_other(*raw.dtype);
+  if (!dtype && other == 0)
+    fail_tensor(path, raw.name, "dtype ", *raw.dtype,
+                " is not supported; supported are F32, F64, BF16, F16, I32, I64, BOOL: convert the "
+                "tensor to one of them");
+  StoredTensor out{raw.name, {dtype.value_or(DType::Bool), {}, {}}, 0, 0, dtype ? "" : *raw.dtype};
+  // Of dtypes of less than a byte, elements in place of bytes, until all are counted.
+  auto bytes = static_cast<std::uint64_t>(dtype ? size_of(*dtype) : other < 8 ? 1 : other / 8);
   for (const std::uint64_t dim : *raw.shape) {
     if (dim > kMaxBytes || (dim != 0 && bytes > kMaxBytes / dim)) {
       fail_tensor(path, raw.name, "the size of shape [", join(*raw.shape),
@@ -207,6 +216,9 @@ StoredTensor believe(const RawTensor& raw, const std::string& path) {
     bytes *= dim;
     out.type.shape.push_back(static_cast<std::int64_t>(dim));
   }
+  if (other > 0 && other < 8)
+    bytes = (bytes / 8) * static_cast<std::uint64_t>(other) +
+            (bytes % 8 * static_cast<std::uint64_t>(other) + 7) / 8;
   out.begin = static_cast<std::int64_t>((*raw.offsets)[0]);
   out.end = static_cast<std::int64_t>((*raw.offsets)[1]);
   if (out.bytes() != static_cast<std::int64_t>(bytes)) {
@@ -216,16 +228,25 @@ StoredTensor believe(const RawTensor& raw, const std::string& path) {
   return out;
 }
 
-DType dtype_named(const std::string& name, const RawTensor& raw, const std::string& path) {
+std::optional<DType> dtype_named(const std::string& name) {
   constexpr std::pair<std::string_view, DType> kNames[] = {
       {"F32", DType::F32}, {"F64", DType::F64}, {"BF16", DType::BF16}, {"F16", DType::F16},
       {"I32", DType::I32}, {"I64", DType::I64}, {"BOOL", DType::Bool}};
   for (const auto& [known, dtype] : kNames) {
     if (known == name) return dtype;
   }
-  fail_tensor(path, raw.name, "dtype ", name,
-              " is not supported; supported are F32, F64, BF16, F16, I32, I64, BOOL: convert the "
-              "tensor to one of them");
+  return std::nullopt;
+}
+
+int bits_of_other(const std::string& name) {
+  constexpr std::pair<std::string_view, int> kBits[] = {
+      {"U8", 8},          {"I8", 8},          {"F8_E4M3", 8}, {"F8_E5M2", 8}, {"F8_E8M0", 8},
+      {"F8_E4M3FNUZ", 8}, {"F8_E5M2FNUZ", 8}, {"U16", 16},    {"I16", 16},    {"U32", 32},
+      {"U64", 64},        {"C64", 64},        {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6}};
+  for (const auto& [known, bits] : kBits) {
+    if (known == name) return bits;
+  }
+  return 0;
 }
 
 void require_tiling(const std::vector<StoredTensor>& tensors, std::int64_t data_bytes,

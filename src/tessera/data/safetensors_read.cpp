@@ -28,9 +28,23 @@ void read_sixteen(const SafetensorsFile& file, const StoredTensor& tensor, std::
   }
 }
 
+void read_wide(const SafetensorsFile& file, const StoredTensor& tensor, std::int64_t first,
+               std::span<float> out) {
+  constexpr std::size_t kAtATime = 1 << 15;
+  std::vector<double> values(std::min(out.size(), kAtATime));
+  for (std::size_t done = 0; done < out.size();) {
+    const auto part = std::span(values).first(std::min(values.size(), out.size() - done));
+    file.read(tensor, 8 * (first + static_cast<std::int64_t>(done)), std::as_writable_bytes(part));
+    std::ranges::transform(part, out.begin() + static_cast<std::ptrdiff_t>(done),
+                           [](double value) { return static_cast<float>(value); });
+    done += part.size();
+  }
+}
+
 }  // namespace
 
-SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path, Fault::Checkpoint) {
+SafetensorsFile::SafetensorsFile(const std::string& path, OtherDTypes others)
+    : file_(path, Fault::Checkpoint) {
   std::uint64_t header_bytes = 0;
   constexpr std::int64_t kPrefix = sizeof header_bytes;
   const auto bad = [&](const auto&... parts) {
@@ -52,7 +66,7 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : file_(path, Fault::C
   }
   std::string json(header_bytes, '\0');
   file_.read(kPrefix, std::as_writable_bytes(std::span(json)));
-  header_ = parse_safetensors_header(json, file_.size() - data_begin_, path);
+  header_ = parse_safetensors_header(json, file_.size() - data_begin_, path, others);
 }
 
 const StoredTensor* SafetensorsFile::find(std::string_view name) const {
@@ -82,7 +96,11 @@ void SafetensorsFile::read(const StoredTensor& tensor, std::int64_t first,
 
 void SafetensorsFile::read_floats(const StoredTensor& tensor, std::int64_t first,
                                   std::span<float> out) const {
+  if (!tensor.other_dtype.empty())
+    fail(Fault::Checkpoint, path(), ": tensor '", printable(tensor.name), "' is of ",
+         tensor.other_dtype, "; weights are read from F32, F64, BF16 and F16");
   switch (tensor.type.dtype) {
+    case DType::F64: return read_wide(*this, tensor, first, out);
     case DType::F32: return read(tensor, 4 * first, std::as_writable_bytes(out));
     case DType::BF16: return read_sixteen(*this, tensor, first, out, from_bf16);
     case DType::F16: return read_sixteen(*this, tensor, first, out, from_f16);

@@ -27,6 +27,9 @@ TransformerConfig bart_stacks(const ModelConfig& c) {
   out.layer.post_norm = out.layer.bias = true;
   out.layer.activation_dropout = c.dropout;
   out.layer.feed_forward = FeedForward::GeluErf;
+  out.decoder_layer = out.layer;
+  out.decoder_layer->heads = c.heads_of_decoder();
+  out.decoder_layer->ffn_width = c.hidden_of_decoder();
   out.last_norm = false;
   out.encoder_layers = c.layers, out.decoder_layers = c.decoder();
   return out;
@@ -77,6 +80,8 @@ constexpr ReadField kBartReads[] = {{"layers", "those of the encoder"},
                                     {"dropout"},
                                     {"attention-dropout"},
                                     {"decoder-layers"},
+                                    {"decoder-heads"},
+                                    {"decoder-ffn-width"},
                                     {"source-context"},
                                     {"scale-embedding"},
                                     {"init-std"}};

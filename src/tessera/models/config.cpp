@@ -28,7 +28,7 @@ void check_weight_sizes(const ModelConfig& c) {
   const auto add = [&](std::initializer_list<std::int64_t> factors, std::string_view what) {
     sum = size_sum(sum, size_product(factors, what), all);
   };
-  add({layers, 3, c.width, c.hidden(), kBytes},
+  add({layers, 3, c.width, std::max(c.hidden(), c.hidden_of_decoder()), kBytes},
       "bytes of feed-forward layers (layers x 3 x width x ffn-width x 16)");
   const std::int64_t embedded = std::max(c.width, c.embedded());
   add({2, c.vocabulary, embedded, kBytes},
@@ -48,6 +48,8 @@ ModelConfig with_derived(ModelConfig config) {
   if (config.heads > 0 && config.head_width == config.width / config.heads) config.head_width = 0;
   config.source_context = config.source();
   config.decoder_layers = config.decoder();
+  config.decoder_heads = config.heads_of_decoder();
+  config.decoder_ffn_width = config.hidden_of_decoder();
   return config;
 }
 
@@ -84,6 +86,8 @@ FieldProblems problems(const ModelConfig& c) {
   for (const auto& [name, value] : {std::pair("kv-heads", c.kv_heads),
                                     {"head-width", c.head_width},
                                     {"ffn-width", c.ffn_width},
+                                    {"decoder-heads", c.decoder_heads},
+                                    {"decoder-ffn-width", c.decoder_ffn_width},
                                     {"embedding-width", c.embedding_width}}) {
     if (value < 0) out.add({name}, text(name, " is ", value, "; it must not be negative"));
     if (value > 0) positive(name, value);
@@ -98,6 +102,10 @@ FieldProblems problems(const ModelConfig& c) {
     out.add({"heads", "width"}, text("heads ", c.heads, " do not divide the width ", c.width,
                                      "; nearest widths are ", below, " and ", below + c.heads));
   }
+  if (width && c.decoder_heads > 0 && c.head_width == 0 && c.width % c.decoder_heads != 0)
+    out.add({"decoder-heads", "width"},
+            text("decoder-heads ", c.decoder_heads, " do not divide the width ", c.width,
+                 "; choose a divisor of it"));
   if (heads && c.kv_heads > 0 && c.kv_heads <= kMaxFieldSize && c.heads % c.kv_heads != 0) {
     out.add({"kv-heads", "heads"}, text("kv-heads ", c.kv_heads, " do not divide heads ", c.heads,
                                         "; choose a divisor of ", c.heads));
@@ -144,8 +152,9 @@ void check_step_sizes(const ModelConfig& c, std::int64_t batch) {
   constexpr std::int64_t kBytes = 4;
   size_product({batch, c.context, c.vocabulary, kBytes},
                "bytes of logits (samples x context x vocabulary x 4)");
-  size_product({batch, std::max(c.context, c.source()), c.hidden(), kBytes},
-               "bytes of the feed-forward layer (samples x context x ffn-width x 4)");
+  size_product(
+      {batch, std::max(c.context, c.source()), std::max(c.hidden(), c.hidden_of_decoder()), kBytes},
+      "bytes of the feed-forward layer (samples x context x ffn-width x 4)");
   size_product(
       {batch, std::max(c.context, c.source()), 3, c.heads, c.head_dim(), kBytes},
       "bytes of queries, keys and values (samples x context x 3 x heads x head-width x 4)");

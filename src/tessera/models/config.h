@@ -53,13 +53,16 @@ struct ModelConfig {
   bool tied_head = true;              // the output projection is the token embedding
   double norm_eps = 1e-5;
   double rope_base = 10'000;
+  bool attention_bias = false, ffn_bias = false;  // of these linear layers, of a model without bias
   // Of causal models, where a sample holds several documents:
   bool reset_positions = false;  // positions count from the start of each document
   bool reset_attention = false;  // a token sees its own document only
   // Of encoder-decoder models:
-  std::int64_t decoder_layers = 0;    // `layers` are the encoder's; 0: as many as it has
-  std::int64_t source_context = 0;    // tokens of a source; 0: as many as context, of a target
-  std::int64_t source_positions = 0;  // as positions, of a source; 0: as many as source_context
+  std::int64_t decoder_layers = 0;     // `layers` are the encoder's; 0: as many as it has
+  std::int64_t decoder_heads = 0;      // 0: as many as heads, which are the encoder's
+  std::int64_t decoder_ffn_width = 0;  // 0: as ffn_width, which is the encoder's
+  std::int64_t source_context = 0;     // tokens of a source; 0: as many as context, of a target
+  std::int64_t source_positions = 0;   // as positions, of a source; 0: as many as source_context
   bool post_norm = false;         // norms after each part, as in the first Transformer; else before
   bool shared_embedding = false;  // one table for the tokens of source and target
   bool sinusoidal = false;        // positions are sines; else learned
@@ -67,6 +70,9 @@ struct ModelConfig {
   /// Ids of tokens that no text has, with commas, as translation_tokens has them. Empty: those of
   /// the data's vocabulary, or the last ones of the model's.
   std::string special_tokens = {};
+  /// Of models that know positions by distances: so many kinds, and from which on all are one kind.
+  std::int64_t distance_kinds = 32, far_distance = 128;
+  double logit_scale = 0;           // of the head's result; 0: as the family has it
   std::string activation = "gelu";  // of feed-forward layers, by erf; or "relu", "gated-gelu"
   // Of models of pictures:
   std::int64_t image_size = 224;    // pixels of a side: pictures are square
@@ -86,6 +92,10 @@ struct ModelConfig {
   std::int64_t embedded() const { return embedding_width == 0 ? width : embedding_width; }
   std::int64_t most_positions() const { return positions == 0 ? context : positions; }
   std::int64_t decoder() const { return decoder_layers == 0 ? layers : decoder_layers; }
+  std::int64_t heads_of_decoder() const { return decoder_heads == 0 ? heads : decoder_heads; }
+  std::int64_t hidden_of_decoder() const {
+    return decoder_ffn_width == 0 ? hidden() : decoder_ffn_width;
+  }
   std::int64_t source() const { return source_context == 0 ? context : source_context; }
   std::int64_t most_source_positions() const {
     return source_positions == 0 ? source() : source_positions;

@@ -14,6 +14,9 @@ TransformerLayer llama_layer(const ModelConfig& config) {
   layer.norm = NormKind::Rms;
   layer.rotary = true;
   layer.bias = false;
+  layer.head_width = config.head_width;
+  layer.attention_bias = config.attention_bias;
+  layer.ffn_bias = config.ffn_bias;
   return layer;
 }
 
@@ -21,18 +24,15 @@ Value llama_logits(const ModelConfig& config, Value ids, const Pass& pass) {
   return causal_transformer(config, llama_layer(config), ids, pass);
 }
 
-constexpr ReadField kLlamaReads[] = {{"layers"},
-                                     {"heads"},
-                                     {"kv-heads"},
-                                     {"width"},
-                                     {"ffn-width", "0 is 8/3 x width, up to a multiple of 4"},
-                                     {"context"},
-                                     {"vocab-size"},
-                                     {"dropout"},
-                                     {"attention-dropout"},
-                                     {"norm-eps"},
-                                     {"rope-base"},
-                                     {"init-std"}};
+constexpr ReadField kLlamaReads[] = {
+    {"layers"},     {"heads"},
+    {"kv-heads"},   {"width"},
+    {"head-width"}, {"attention-bias"},
+    {"ffn-bias"},   {"ffn-width", "0 is 8/3 x width, up to a multiple of 4"},
+    {"context"},    {"vocab-size"},
+    {"dropout"},    {"attention-dropout"},
+    {"norm-eps"},   {"rope-base"},
+    {"init-std"}};
 
 constexpr ReadField kLlamaLmReads[] = {{"tied-head"}, {"reset-attention-mask"}};
 
@@ -65,7 +65,11 @@ constinit const ModelFamily kLlama = {
         },
     .find_problems =
         [](const ModelConfig& c, FieldProblems& problems) {
-          if (c.width % c.heads == 0 && c.head_dim() % 2 != 0)
+          if (c.head_width > 0 && c.head_width % 2 != 0)
+            problems.add(
+                {"head-width"},
+                text("rotary positions need an even head width; head-width ", "is ", c.head_width));
+          if (c.head_width == 0 && c.width % c.heads == 0 && c.head_dim() % 2 != 0)
             problems.add({"width", "heads"},
                          text("rotary positions need an even head width; width ", c.width, " over ",
                               c.heads, " heads gives ", c.head_dim()));

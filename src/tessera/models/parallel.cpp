@@ -260,6 +260,8 @@ FieldProblems problems(const ParallelConfig& c, const ModelConfig& model) {
   // A size of the model that is wrong by itself is no second problem here.
   const bool heads = model.heads > 0 && model.width > 0 && model.width % model.heads == 0;
   if (heads) divides(model.heads, "heads");
+  if (heads && model.heads_of_decoder() != model.heads)
+    divides(model.heads_of_decoder(), "decoder-heads");
   if (heads && model.groups() > 0 && model.heads % model.groups() == 0 &&
       model.heads % c.tensor == 0 && model.groups() != model.heads)
     divides(model.groups(), "key-value heads");

@@ -22,6 +22,7 @@ namespace tessera {
 namespace {
 
 constexpr std::string_view kT5Relu = "relu", kT5GatedGelu = "gated-gelu";
+constexpr std::int64_t kMaxKinds = 1000;  // each is a comparison of all pairs of positions
 /// The numbers of positions: a column for each head.
 constexpr TensorCut kT5Cuts[] = {{"embed*.relative.weight", 1, 2}};
 
@@ -52,7 +53,7 @@ Value t5_bias(const ModelConfig& c, Builder& builder, std::string_view block, st
   const Scope scope(builder, block);
   const double deviation = c.init_std / std::sqrt(static_cast<double>(c.width));
   return relative_bias(builder, "relative", c.heads, queries, keys, distances,
-                       normal_init(deviation), first);
+                       normal_init(deviation), first, {c.distance_kinds, c.far_distance});
 }
 
 /// What the encoder makes of a source, and the table of tokens.
@@ -101,9 +102,10 @@ Value t5_decoded(const ModelConfig& c, Value ids, Value table, const Encoded& en
     x = dropout_layer(x, c.dropout, pass.step, "dropout");
   }
   if (pass.wanted.valid()) x = dynamic_slice(x, 1, pass.wanted, 1);
+  if (const double scale = t5_logit_scale(c); scale != 1) x = x * scale;
   if (!c.tied_head) return linear(x, "head", c.vocabulary, {false, t5_tokens_init(c)});
   const Scope scope(builder, "head");
-  return matmul(x * (1 / std::sqrt(static_cast<double>(c.width))), table, {.trans_b = true});
+  return matmul(x, table, {.trans_b = true});
 }
 
 constexpr ReadField kT5Reads[] = {{"layers", "those of the encoder"},
@@ -118,7 +120,10 @@ constexpr ReadField kT5Reads[] = {{"layers", "those of the encoder"},
                                   {"attention-dropout"},
                                   {"decoder-layers"},
                                   {"source-context"},
-                                  {"tied-head", "and its result is divided by sqrt(width)"},
+                                  {"distance-kinds"},
+                                  {"far-distance"},
+                                  {"tied-head"},
+                                  {"logit-scale", "0 is 1 / sqrt(width) of a tied head, else 1"},
                                   {"activation", "relu or gated-gelu"},
                                   {"norm-eps"},
                                   {"init-std", "times the deviations of the paper's weights"}};
@@ -128,6 +133,14 @@ void find_t5_problems(const ModelConfig& c, FieldProblems& problems) {
     problems.add({"activation"}, text("activation is '", c.activation, "'; of family t5 it can be ",
                                       kT5GatedGelu, ", ", kT5Relu));
   find_token_problems(c, problems);
+  if (c.distance_kinds < 4 || c.distance_kinds > kMaxKinds)
+    problems.add({"distance-kinds"}, text("distance-kinds is ", c.distance_kinds,
+                                          "; it must be from 4 to ", kMaxKinds));
+  if (c.far_distance <= c.distance_kinds / 2 || c.far_distance > kMaxContext)
+    problems.add({"far-distance", "distance-kinds"},
+                 text("far-distance is ", c.far_distance, "; with ", c.distance_kinds,
+                      " kinds of distances it must be more than ", c.distance_kinds / 2,
+                      " and at most ", kMaxContext));
   const std::int64_t longest =
       std::clamp<std::int64_t>(std::max(c.context, c.source()), 1, kMaxContext);
   if (c.heads <= kMaxFieldSize && !size_product_fits(longest * longest, 4 * c.heads))
@@ -148,6 +161,11 @@ std::string t5_tokens_of(const Vocabulary& vocabulary) {
 }
 
 }  // namespace
+
+double t5_logit_scale(const ModelConfig& c) {
+  if (c.logit_scale != 0) return c.logit_scale;
+  return c.tied_head ? 1 / std::sqrt(static_cast<double>(c.width)) : 1;
+}
 
 constinit const TranslationModel kT5Model = {
     .logits = [](const ModelConfig& c, Value source, Value ids, const Pass& pass) -> Value {

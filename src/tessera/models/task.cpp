@@ -10,6 +10,16 @@ std::vector<DataKind> data_taken(const Task& task) {
   return out;
 }
 
+TaskValues inputs_of(const Task& task, Builder& builder, std::int64_t batch) {
+  TaskValues out;
+  for (const TaskInput& input : task.inputs) {
+    Shape shape{batch};
+    for (const std::int64_t size : input.sample) shape.push_back(size);
+    out.emplace(input.name, builder.batch(input.name, {input.dtype, shape, {}}));
+  }
+  return out;
+}
+
 Value loss_of(const Task& task, const std::vector<Mean>& means) {
   check(means.size() == task.means.size(), "task ", task.name, " measures ", means.size(),
         " means and names ", task.means.size());

@@ -136,6 +136,9 @@ struct Task {
 /// Every kind of data that the samples of a task can be made of.
 std::vector<DataKind> data_taken(const Task& task);
 
+/// The inputs of a program for a batch.
+TaskValues inputs_of(const Task& task, Builder& builder, std::int64_t batch);
+
 /// The loss of a step, from the means that `task.measure` returned.
 Value loss_of(const Task& task, const std::vector<Mean>& means);
 

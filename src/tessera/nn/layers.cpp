@@ -19,9 +19,9 @@ Value parameter(Builder& builder, std::string_view name, const Shape& shape,
 }
 
 /// The least distance of each kind but the first of those that share a number.
-std::vector<std::int64_t> far_kinds(std::int64_t kinds) {
+std::vector<std::int64_t> far_kinds(std::int64_t kinds, std::int64_t far_distance) {
   const std::int64_t near = kinds / 2, far = kinds - near;
-  const double all = static_cast<double>(kFarDistance) / static_cast<double>(near);
+  const double all = static_cast<double>(far_distance) / static_cast<double>(near);
   std::vector<std::int64_t> out;
   for (std::int64_t i = 1; i < far; ++i) {
     const double begin = static_cast<double>(near) *
@@ -84,10 +84,10 @@ Value sinusoidal_positions(Value x, Value first, double base, Where where) {
 
 Value relative_bias(Builder& builder, std::string_view name, std::int64_t heads,
                     std::int64_t queries, std::int64_t keys, Distances distances,
-                    const WeightInit& init, Value first, Where where) {
+                    const WeightInit& init, Value first, DistanceKinds of, Where where) {
   const Scope scope(builder, name, where);
   const bool both = distances == Distances::Both;
-  const std::int64_t kinds = both ? kDistanceKinds / 2 : kDistanceKinds;  // of one side
+  const std::int64_t kinds = both ? of.count / 2 : of.count;  // of one side
   const Shape shape{queries, keys};
   Value query = iota(builder, shape, 0, DType::I32, where);
   if (first.valid()) query = query + first;
@@ -97,10 +97,10 @@ Value relative_bias(Builder& builder, std::string_view name, std::int64_t heads,
   };
   const Value distance = both ? abs(before) : maximum(before, number(0));
   Value kind = minimum(distance, number(kinds / 2));
-  for (const std::int64_t begin : far_kinds(kinds))
+  for (const std::int64_t begin : far_kinds(kinds, of.far))
     kind = kind + cast(less_equal(number(begin), distance), DType::I32);
   if (both) kind = kind + cast(less(before, number(0)), DType::I32) * number(kinds);
-  const Value table = parameter(builder, "weight", {kDistanceKinds, heads}, init);
+  const Value table = parameter(builder, "weight", {of.count, heads}, init);
   return transpose(gather(kind, table, where), {2, 0, 1}, where);
 }
 

@@ -43,18 +43,20 @@ Value sinusoidal_positions(Value x, Value first = {}, double base = 10'000,
 
 /// Which side a distance between positions may be on.
 enum class Distances { Both, Before };
-/// How many kinds of distances T5 tells apart, and from which on all are one kind.
-inline constexpr std::int64_t kDistanceKinds = 32, kFarDistance = 128;
+/// How many kinds of distances are told apart, and from which on all are one kind: T5's.
+struct DistanceKinds {
+  std::int64_t count = 32, far = 128;
+};
 /// One number for each head and each distance of a key from a query: [heads, queries, keys], to be
 /// added to the scores of attention. Near distances have a number each, those further off share
 /// one, of kinds that get wider by a factor. Before: keys behind the query have that of distance 0.
-/// Parameter: weight [kDistanceKinds, heads]. `first`: the position of the first query, an i32
+/// Parameter: weight [kinds.count, heads]. `first`: the position of the first query, an i32
 /// scalar; empty: 0. Keys count from 0.
 /// Source: Raffel et al. 2019, arXiv 1910.10683, section 2.1.
 Value relative_bias(Builder& builder, std::string_view name, std::int64_t heads,
                     std::int64_t queries, std::int64_t keys, Distances distances,
                     const WeightInit& init = normal_init(0.02), Value first = {},
-                    Where where = Where::here());
+                    DistanceKinds of = {}, Where where = Where::here());
 
 /// Layer norm over the last dim. Parameters: weight [d], initially ones; bias [d], initially zeros,
 /// absent if `bias` is false.

@@ -91,13 +91,13 @@ Value attended(Value q, Value k, Value v, std::int64_t width, const TransformerL
   }
   const Shape& shape = q.shape();
   const Value out = linear(reshape(y, {shape[0], shape[1], shape[2] * shape[3] * shape[4]}), "proj",
-                           width, {layer.bias, layer.residual_init}, where);
+                           width, {layer.bias || layer.attention_bias, layer.residual_init}, where);
   return dropout_layer(out, layer.hidden_dropout, pass.step, "residual_dropout", where);
 }
 
 /// Of queries, keys and values.
 LinearOptions of_attention(const TransformerLayer& layer) {
-  return {layer.bias, layer.attention_init.value_or(layer.init)};
+  return {layer.bias || layer.attention_bias, layer.attention_init.value_or(layer.init)};
 }
 
 /// Keys or values of the whole sequence so far: x [b, n, g, e], behind those in the cache.
@@ -266,7 +266,8 @@ Value feed_forward(Value x, const TransformerLayer& layer, const Pass& pass, Whe
   const Scope scope(x.builder(), "mlp", where);
   const std::int64_t width = x.shape().back(),
                      hidden = layer.ffn_width == 0 ? 4 * width : layer.ffn_width;
-  const LinearOptions wide{layer.bias, layer.init}, down{layer.bias, layer.residual_init};
+  const bool bias = layer.bias || layer.ffn_bias;
+  const LinearOptions wide{bias, layer.init}, down{bias, layer.residual_init};
   const auto up = [&] { return linear(x, "up", hidden, wide, where); };
   Value y;
   switch (layer.feed_forward) {

@@ -55,7 +55,7 @@ Value transformer_decoder(Value x, const Encoded& encoded, const TransformerConf
                           const Visible& visible, const Pass& pass, Where where) {
   return stack(
       x, "decoder", config.decoder_layers, config.encoder_layers, config,
-      [&](Value y) { return decoder_layer(y, encoded, config.layer, visible, pass, where); },
+      [&](Value y) { return decoder_layer(y, encoded, config.of_decoder(), visible, pass, where); },
       where);
 }
 
@@ -65,7 +65,7 @@ void keep_for_decoder(const Encoded& encoded, std::int64_t width, const Transfor
   const Scope outer(builder, "decoder", where);
   each_layer(
       builder, config.decoder_layers, config.encoder_layers, config,
-      [&] { keep_encoded(encoded, width, config.layer, where); }, where);
+      [&] { keep_encoded(encoded, width, config.of_decoder(), where); }, where);
 }
 
 Value transformer(Value source, Value target, const TransformerConfig& config,

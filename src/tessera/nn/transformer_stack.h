@@ -4,6 +4,7 @@
 /// or after each part, unless it is told to have none.
 
 #include <functional>
+#include <optional>
 
 #include "tessera/nn/transformer.h"
 
@@ -19,7 +20,8 @@ using LayerFunction = std::function<void(Scope& layer, std::int64_t layer_id, st
                                          const TransformerConfig& config, std::int64_t layers)>;
 
 struct TransformerConfig {
-  TransformerLayer layer;  // of both stacks
+  TransformerLayer layer;                                        // of both stacks
+  std::optional<TransformerLayer> decoder_layer = std::nullopt;  // of the decoder's; none: layer
   std::int64_t encoder_layers = 6, decoder_layers = 6;
   bool last_norm = true;  // at the end of each stack
   /// Above 0: chunks of a pipeline over which even_stages divides the layers, where there is no
@@ -27,6 +29,7 @@ struct TransformerConfig {
   int stages = 0;
   LayerFunction lambda_func = nullptr;
 
+  const TransformerLayer& of_decoder() const { return decoder_layer ? *decoder_layer : layer; }
   std::int64_t layers() const { return encoder_layers + decoder_layers; }
 };
 

@@ -38,4 +38,16 @@ TokenizerFiles exported_files(const Tokenizer& tokenizer) {
   return out;
 }
 
+std::optional<std::int32_t> exported_padding(const Tokenizer& tokenizer, TokenizerFiles& files) {
+  const SpecialTokens& has = tokenizer.special_tokens();
+  if (has.pad || !has.eos) return has.pad;
+  using Json = nlohmann::ordered_json;
+  std::string& file = files["tokenizer_config.json"];
+  Json config = file.empty() ? Json::object() : Json::parse(file, nullptr, false);
+  if (!config.is_object()) return std::nullopt;
+  config["pad_token"] = *tokenizer.token(*has.eos);
+  file = config.dump(2) + "\n";
+  return has.eos;
+}
+
 }  // namespace tessera

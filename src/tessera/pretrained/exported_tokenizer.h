@@ -1,6 +1,9 @@
 #pragma once
 /// A tokenizer's files as Hugging Face's transformers reads them.
 
+#include <cstdint>
+#include <optional>
+
 #include "tessera/data/tokenizer.h"
 
 namespace tessera {
@@ -10,5 +13,9 @@ namespace tessera {
 /// tokenizer that is usual for the model's family, and capitals for small letters: so
 /// tokenizer_config.json names the class, and says whether capitals count, where it does not yet.
 TokenizerFiles exported_files(const Tokenizer& tokenizer);
+
+/// Padding's id: the tokenizer's, or that of the end of a text, which `files` then name as
+/// pad_token; none: it has neither.
+std::optional<std::int32_t> exported_padding(const Tokenizer& tokenizer, TokenizerFiles& files);
 
 }  // namespace tessera

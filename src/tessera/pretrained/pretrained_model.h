@@ -15,32 +15,48 @@
 
 namespace tessera {
 
+struct OpenPretrained {
+  enum class Weights {
+    Read,     // there must be some
+    IfThere,  // what they say of the model counts, where there are some
+    None,     // of config.json alone
+  };
+  Weights weights = Weights::Read;
+  /// The user gave the task: the class that config.json names may be one that is not known here.
+  bool task_given = false;
+};
+
 class PretrainedModel {
  public:
   /// Whether `path` is a folder with a config.json.
   static bool is_at(const std::string& path);
+  /// Refuses a folder that is no such model by what it is: an adapter, weights of another format.
+  /// Anything else: it does nothing. Errors: Fault::Data.
+  static void refuse_other(const std::string& path);
   /// Errors: Fault::Data: config.json, or a model that is computed otherwise here.
-  /// Fault::Checkpoint: weights that are damaged, of other shapes than the model's, or incomplete
-  /// in the middle of a parameter.
-  static PretrainedModel open(const std::string& folder);
+  /// Fault::Checkpoint: weights that are missing, damaged, of other shapes than the model's, or
+  /// that lack tensors other than a head's.
+  static PretrainedModel open(const std::string& folder, const OpenPretrained& how = {});
 
   ~PretrainedModel();
   PretrainedModel(PretrainedModel&&) noexcept;
   PretrainedModel& operator=(PretrainedModel&&) noexcept;
 
   const std::string& path() const;
-  /// All but the context of samples, which is as long as positions reach, and at most kMostContext.
+  /// All but the context of samples, which is as long as positions reach, and at most 1,024.
   const ModelConfig& config() const;
-  static constexpr std::int64_t kMostContext = 1024;
   /// config.json as it is.
   const std::string& json() const;
   /// Names of what its classifier tells apart, by number; empty: it has none, or nobody named them.
   const std::vector<std::string>& labels() const;
-  /// What a user should know: rates that differ, tensors that are not used, no weights at all.
+  /// What a user should know: rates that differ, tensors that are not used, keys that nobody reads.
   const std::vector<std::string>& notices() const;
 
   /// Our parameters that the folder has, by name, those of all tasks' heads; all of f32.
   const std::map<std::string, Shape, std::less<>>& parameters() const;
+  /// Those that `model` has too, but those of the block `anew`, are of its shapes. Errors:
+  /// Fault::Checkpoint, naming the folder's tensor, both shapes and keys of config.json.
+  void check_shapes(const ModelConfig& model, std::string_view anew) const;
   /// `count` rows of a parameter from `first` on, row-major; a row is all that one element of its
   /// first dim holds.
   void read_rows(std::string_view parameter, std::int64_t first, std::int64_t count,

@@ -12,6 +12,7 @@
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
 #include "tessera/data/safetensors.h"
+#include "tessera/models/parameter_shapes.h"
 #include "tessera/pretrained/hub/hub_family.h"
 #include "tessera/pretrained/hub/hub_labels.h"
 #include "tessera/pretrained/hub/hub_rows.h"
@@ -30,7 +31,7 @@ const HubFamily& family_to_write(const ModelConfig& model) {
   for (const HubFamily* each : hub_families()) known.emplace_back(each->family->name);
   require(family != nullptr, "export: family ", model.family,
           " has no folder of Hugging Face's; families that have one are ", join(known));
-  require(family == hub_family_of("llama") || model.groups() == model.heads, "export: kv-heads ",
+  require(family->grouped_queries || model.groups() == model.heads, "export: kv-heads ",
           model.groups(), " with heads ", model.heads, ": transformers' ",
           hub_class_of(*family, model), " has as many of both");
   return *family;
@@ -40,14 +41,12 @@ const HubFamily& family_to_write(const ModelConfig& model) {
 class OutgoingTensor {
  public:
   OutgoingTensor(const HubTensor& tensor, const Shape& ours, const ModelConfig& model)
-      : tensor_(tensor), model_(model) {
-    rows_ = hub_row_count(tensor.rows, model, ours[0]);
-    columns_ = ours.ndim() == 1 ? 1 : ours.numel() / ours[0];
-    shape_ = ours;
-    shape_[0] = rows_;
-    transposed_ = tensor.order == HubOrder::InOut && ours.ndim() == 2;
-    if (transposed_) shape_ = {columns_, rows_};
-  }
+      : tensor_(tensor),
+        model_(of_stack(model, tensor.ours)),
+        rows_(hub_row_count(tensor.rows, model_, ours[0])),
+        columns_(ours.ndim() == 1 ? 1 : ours.numel() / ours[0]),
+        transposed_(tensor.order == HubOrder::InOut && ours.ndim() == 2),
+        shape_(hub_shape(tensor.rows, transposed_, ours, model_)) {}
   const std::string& name() const { return tensor_.theirs; }
   const Shape& shape() const { return shape_; }
 
@@ -69,10 +68,10 @@ class OutgoingTensor {
 
  private:
   HubTensor tensor_;
-  const ModelConfig& model_;
-  std::int64_t rows_ = 0, columns_ = 0;
+  ModelConfig model_;  // with the heads of the tensor's stack
+  std::int64_t rows_, columns_;
+  bool transposed_;
   Shape shape_;
-  bool transposed_ = false;
 };
 
 std::vector<std::byte> bytes_of(const std::vector<float>& values, DType dtype) {
@@ -87,6 +86,18 @@ std::vector<std::byte> bytes_of(const std::vector<float>& values, DType dtype) {
     std::memcpy(out.data() + 2 * i, &bits, 2);
   }
   return out;
+}
+
+/// Parameters are those of the model that the record describes.
+void require_shapes(const ModelConfig& model, const ParameterReader& parameters) {
+  for (const auto& [name, wanted] : parameter_shapes(model)) {
+    const Shape* found = parameters.find(name);
+    if (found != nullptr && *found == wanted) continue;
+    fail(Fault::Checkpoint, "export: parameter ", name, " is ",
+         found == nullptr ? std::string("missing") : to_text(*found),
+         ", and the configuration that is recorded beside it makes it ", wanted,
+         "; the two are not of one model: export the checkpoint as it was saved");
+  }
 }
 
 std::vector<OutgoingTensor> outgoing(const HubFamily& family, const ModelConfig& model,
@@ -163,8 +174,12 @@ std::string config_text(const HubFamily& family, const ModelConfig& model,
   if (!how.config.empty()) out = HubConfig(how.config, "config.json of the checkpoint").json();
   out["architectures"] = {std::string(hub_class_of(family, model))};
   out["model_type"] = std::string(family.model_type);
+  write_keys(family.keys, model, out);
   family.write(model, out);
   if (reads_field(model, "classes")) write_labels(model.classes, how.labels, out);
+  out.erase("problem_type");  // what transformers takes for a label of several is what was trained
+  if (how.pad_token && family.ends_by_padding && has_task(model, kSequenceClassification))
+    out["pad_token_id"] = *how.pad_token;
   out.erase("torch_dtype");  // that of version 4
   out["dtype"] = how.dtype == DType::F32    ? "float32"
                  : how.dtype == DType::BF16 ? "bfloat16"
@@ -179,6 +194,7 @@ void save_pretrained(const std::string& folder, const ModelConfig& model,
   require(how.dtype == DType::F32 || how.dtype == DType::BF16 || how.dtype == DType::F16,
           "export: weights are written as f32, bf16 or f16, not ", how.dtype);
   const HubFamily& family = family_to_write(model);
+  require_shapes(model, parameters);
   const std::vector<OutgoingTensor> tensors = outgoing(family, model, parameters);
   const std::vector<std::size_t> ends = file_ends(tensors, how.dtype, how.most_file_bytes);
   const fs::path at = folder;

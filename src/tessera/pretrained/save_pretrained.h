@@ -2,6 +2,7 @@
 /// Writes a model into a folder from which Hugging Face's transformers loads it.
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,7 +27,9 @@ struct SavePretrained {
   std::int64_t most_file_bytes = 5'000'000'000;  // of tensors in a file; a larger one is alone
   std::string config = {};  // config.json that the model came with: keys that we do not know stay
   std::vector<std::string> labels = {};  // of a classifier, by number; empty: they have no names
-  bool overwrite = false;                // files of the same names
+  /// Padding's id, of a model that finds the end of a text by it; none: as in `config`.
+  std::optional<std::int32_t> pad_token = std::nullopt;
+  bool overwrite = false;  // files of the same names
 };
 
 /// Writes config.json and weights into `folder`, which is made where it is missing; a reader sees
@@ -34,7 +37,8 @@ struct SavePretrained {
 /// is zeros.
 ///
 /// Errors: Fault::Usage: a family that has no such folders, or sizes that transformers does not
-/// know there; files that are there already. Fault::Resource: the folder cannot be written.
+/// know there; files that are there already. Fault::Checkpoint: parameters that are missing or of
+/// other shapes than the model's. Fault::Resource: the folder cannot be written.
 void save_pretrained(const std::string& folder, const ModelConfig& model,
                      const ParameterReader& parameters, const SavePretrained& how = {});
 

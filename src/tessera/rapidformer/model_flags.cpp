@@ -19,9 +19,11 @@ void open_pretrained(AskedRun& run) {
   const std::string* const name = run.flags.find(kPretrained);
   if (name == nullptr) return;
   run.problems.gather([&] {
+    require(!name->empty(), "--", kPretrained, " is given and empty; name a folder or a model");
     const std::string folder = model_folder(*name);
     if (PretrainedModel::is_at(folder)) {
-      run.pretrained.emplace(PretrainedModel::open(folder));
+      run.pretrained.emplace(PretrainedModel::open(
+          folder, {.weights = OpenPretrained::Weights::IfThere, .task_given = true}));
     } else if (run.pretraining) {
       throw with_download_hint(
           Error(Fault::Usage, text("--", kPretrained, " ", *name, ": there is no folder with a ",

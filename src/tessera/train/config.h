@@ -89,8 +89,9 @@ struct RunConfig {
   std::int64_t sample_every = 0, sample_tokens = 200;
   std::int64_t log_every = 10;
   std::int64_t seed = 1;
-  std::string resume = "none";  // none, auto, or a path
-  std::string init_from;        // a path; empty: none
+  std::string resume = "none";    // none, auto, or a path
+  std::string init_from;          // a path; empty: none
+  bool init_from_config = false;  // of a folder of Hugging Face's: without its weights
   bool allow_changes = false;
   std::string dump_dir;
   std::string tensorboard_dir;  // a folder; empty: none

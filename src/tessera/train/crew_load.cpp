@@ -140,7 +140,7 @@ void Crew::load_as_told(Order what, const std::string& told) {
   const std::string path = told.substr(0, end), anew = told.substr(std::min(end + 1, told.size()));
   if (what == Order::LoadPretrained) {
     std::optional<PretrainedModel> from;
-    alone([&] { from.emplace(PretrainedModel::open(path)); });
+    alone([&] { from.emplace(PretrainedModel::open(path, {.task_given = true})); });
     load_shards(*from, anew);
   } else {
     std::optional<Checkpoint> from;

@@ -54,8 +54,8 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   std::optional<PretrainedModel> pretrained;
   if (!from && !config.init_from.empty())
     problems.gather_first([&] {
-      if (PretrainedModel::is_at(config.init_from)) {
-        pretrained.emplace(PretrainedModel::open(config.init_from));
+      if (is_hub_folder(config)) {
+        pretrained.emplace(open_pretrained(config, OpenPretrained::Weights::Read));
         take_model(config, *pretrained);
       } else {
         init.emplace(open_init(config));
@@ -136,11 +136,16 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
                               : "";
   if (pretrained) {
     for (const std::string& notice : pretrained->notices()) run.notices.push_back(notice);
+    if (run.config.init_from_config)
+      run.notices.push_back(text("of '", pretrained->path(), "' config.json alone is read: all ",
+                                 "weights begin with random numbers"));
     compare_model(run.config, *pretrained, problems);
     run.anew = head_to_begin_anew(
         run.config, run.data,
         {pretrained->config(), labels.names, pretrained->path(), parameters_of(*pretrained)},
         run.notices);
+    if (problems.empty())
+      problems.gather([&] { pretrained->check_shapes(run.config.model, run.anew); });
     run.pretrained = std::move(pretrained);
   }
   if (from) run.from.emplace(std::move(from->checkpoint));

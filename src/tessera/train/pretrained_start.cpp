@@ -20,6 +20,21 @@ bool has_made_tokens(const RunConfig& config) {
 
 }  // namespace
 
+bool is_hub_folder(const RunConfig& config) {
+  if (PretrainedModel::is_at(config.init_from)) return true;
+  PretrainedModel::refuse_other(config.init_from);
+  require(!config.init_from_config,
+          "init-from-config reads the config.json of a folder of Hugging ", "Face's, and '",
+          config.init_from, "' has none; leave it out, or give such a folder");
+  return false;
+}
+
+PretrainedModel open_pretrained(const RunConfig& config, OpenPretrained::Weights weights) {
+  if (config.init_from_config) weights = OpenPretrained::Weights::None;
+  return PretrainedModel::open(config.init_from,
+                               {.weights = weights, .task_given = !config.untold.contains("task")});
+}
+
 void take_model(RunConfig& config, const PretrainedModel& from) {
   if (config.untold.contains("vocabulary") && tokenizer_choice(config).none() &&
       Tokenizer::is_in(from.path())) {
@@ -47,6 +62,7 @@ void compare_model(const RunConfig& config, const PretrainedModel& from, Problem
   RunConfig theirs = config;
   theirs.model = from.config();
   theirs.model.context = config.model.context;
+  theirs.model.source_context = config.model.source_context;
   if (has_made_tokens(config)) theirs.model.special_tokens = config.model.special_tokens;
   compare_model(config, {theirs, record_of(theirs), Vocabulary::bytes(), ""}, from.path(),
                 problems);

@@ -7,6 +7,12 @@
 
 namespace tessera {
 
+/// Whether the run begins with a folder of Hugging Face's. Errors: Fault::Data: a folder that is
+/// none, and no checkpoint either; Fault::Usage: init_from_config of anything else.
+bool is_hub_folder(const RunConfig& config);
+/// Opens it. `weights`: of a run that does not begin with its config.json alone.
+PretrainedModel open_pretrained(const RunConfig& config, OpenPretrained::Weights weights);
+
 /// The model is that of the folder but for what the user told; and so is the tokenizer, where the
 /// folder has one and no vocabulary was told.
 void take_model(RunConfig& config, const PretrainedModel& from);
@@ -15,7 +21,7 @@ void take_model(RunConfig& config, const PretrainedModel& from);
 /// one.
 Error with_download_hint(const Error& failure, const std::string& name);
 
-/// The weights of the folder fit: every field of the model is what it says, but the length of
+/// The weights of the folder fit: every field of the model is what it says, but the lengths of
 /// samples.
 void compare_model(const RunConfig& config, const PretrainedModel& from, Problems& problems);
 

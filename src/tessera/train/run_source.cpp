@@ -3,6 +3,7 @@
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
 #include "tessera/train/checkpoint_manifest.h"
+#include "tessera/train/compare_runs.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/output_check.h"
 #include "tessera/train/output_folder.h"
@@ -31,6 +32,34 @@ Source open_init(const RunConfig& config) {
   } catch (const Error& failure) {
     throw with_download_hint(failure, config.init_from);
   }
+}
+
+void take_init_model(RunConfig& config, Problems& problems, std::vector<std::string>& notices) {
+  if (config.init_from.empty()) return;
+  const auto compared = [&](const auto& base, const auto&... path) {
+    take_model(config, base);
+    RunConfig whole = config;
+    complete(whole);
+    compare_model(whole, base, path..., problems);
+  };
+  problems.gather([&] {
+    if (is_hub_folder(config)) {
+      const PretrainedModel model = open_pretrained(config, OpenPretrained::Weights::IfThere);
+      for (const std::string& notice : model.notices()) notices.push_back(notice);
+      return compared(model);
+    }
+    try {
+      compared(naming_intact(config.init_from, "--init-from",
+                             recorded_run_judge(config.families, RecordedUse::Weights),
+                             [&] {
+                               return recorded_run(Checkpoint::open(config.init_from),
+                                                   config.families, RecordedUse::Weights);
+                             }),
+               config.init_from);
+    } catch (const Error& failure) {
+      throw with_download_hint(failure, config.init_from);
+    }
+  });
 }
 
 std::optional<Source> find_source(const RunConfig& config, Problems& problems,

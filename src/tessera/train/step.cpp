@@ -17,16 +17,6 @@ namespace tessera {
 
 namespace {
 
-TaskValues inputs_of(const Task& task, Builder& builder, std::int64_t batch) {
-  TaskValues out;
-  for (const TaskInput& input : task.inputs) {
-    Shape shape{batch};
-    for (const std::int64_t size : input.sample) shape.push_back(size);
-    out.emplace(input.name, builder.batch(input.name, {input.dtype, shape, {}}));
-  }
-  return out;
-}
-
 std::vector<Value> parameters(Builder& builder) {
   std::vector<Value> out;
   for (const State& state : builder.so_far().states()) {

@@ -37,50 +37,49 @@ constexpr HubName kAlbertNames[] = {
     {.ours = "qa_outputs", .theirs = "qa_outputs", .tasks = kQuestionAnswering},
 };
 
-// Numbers of positions, and what the token embedding and predictions.bias hold.
-constexpr std::string_view kAlbertUnread[] = {"embeddings.position_ids", "predictions.decoder.*"};
+constexpr HubTie kAlbertTies[] = {
+    {"albert.embeddings.word_embeddings.weight", "predictions.decoder.weight", false,
+     "pretraining masked_lm"},
+    {"predictions.bias", "predictions.decoder.bias", false, "pretraining masked_lm"}};
 
-void read_albert(const HubConfig& from, ModelConfig& to) {
-  to.width = from.count("hidden_size", 4096);
-  to.embedding_width = from.count("embedding_size", 128);
-  to.layers = from.count("num_hidden_layers", 12);
-  to.heads = from.count("num_attention_heads", 64);
-  to.ffn_width = from.count("intermediate_size", 16384);
-  to.positions = from.count("max_position_embeddings", 512);
-  to.vocabulary = from.count("vocab_size", 30000);
-  to.norm_eps = from.number("layer_norm_eps", 1e-12);
-  to.init_std = from.number("initializer_range", 0.02);
-  to.classifier_dropout = read_classifier_dropout(from, "classifier_dropout_prob", 0.1);
-  to.dropout = from.same_rate({"hidden_dropout_prob"}, 0);
-  to.attention_dropout = from.rate_beside("attention_probs_dropout_prob", 0, to.dropout);
-  from.require_count("num_hidden_groups", 1, 1, "all layers have the same weights here");
-  from.require_count("inner_group_num", 1, 1, "a layer is one attention and one feed-forward here");
-  from.require_word("hidden_act", "gelu_new", {"gelu_new", "gelu_pytorch_tanh", "gelu_fast"});
-  from.require_word("position_embedding_type", "absolute", {"absolute"});
-  from.require_count("type_vocab_size", 2, 2, "a sample has two parts here");
-  from.require_truth("tie_word_embeddings", true, "the decoder is the token embedding here");
-}
+// Numbers of positions.
+constexpr std::string_view kAlbertUnread[] = {"embeddings.position_ids"};
 
-void write_albert(const ModelConfig& from, HubJson& to) {
-  to["hidden_size"] = from.width;
-  to["embedding_size"] = from.embedded();
-  to["num_hidden_layers"] = from.layers;
-  to["num_attention_heads"] = from.heads;
-  to["intermediate_size"] = from.hidden();
-  to["max_position_embeddings"] = from.most_positions();
-  to["vocab_size"] = from.vocabulary;
-  to["layer_norm_eps"] = from.norm_eps;
-  to["initializer_range"] = from.init_std;
-  to["hidden_dropout_prob"] = from.dropout;
-  to["attention_probs_dropout_prob"] = from.attention_rate();
-  to["classifier_dropout_prob"] =
-      from.classifier_dropout < 0 ? from.dropout : from.classifier_dropout;
-  to["num_hidden_groups"] = 1;
-  to["inner_group_num"] = 1;
-  to["hidden_act"] = "gelu_new";
-  to["type_vocab_size"] = 2;
-  to["tie_word_embeddings"] = true;
-}
+constexpr HubKey kAlbertKeys[] = {
+    {.key = "hidden_size", .slot = &ModelConfig::width, .standard = 4096},
+    {.key = "embedding_size", .slot = &ModelConfig::embedding_width, .standard = 128},
+    {.key = "num_hidden_layers", .slot = &ModelConfig::layers, .standard = 12},
+    {.key = "num_attention_heads", .slot = &ModelConfig::heads, .standard = 64},
+    {.key = "intermediate_size", .slot = &ModelConfig::ffn_width, .standard = 16384},
+    {.key = "max_position_embeddings", .slot = &ModelConfig::positions, .standard = 512},
+    {.key = "vocab_size", .slot = &ModelConfig::vocabulary, .standard = 30000},
+    {.key = "layer_norm_eps",
+     .slot = &ModelConfig::norm_eps,
+     .standard = 1e-12,
+     .least = 0,
+     .most = 1},
+    {.key = "initializer_range",
+     .slot = &ModelConfig::init_std,
+     .standard = 0.02,
+     .least = 0,
+     .most = 1e6},
+    hub_rate("hidden_dropout_prob", &ModelConfig::dropout, 0.0),
+    hub_rate("attention_probs_dropout_prob", &ModelConfig::attention_dropout, 0.0),
+    hub_rate("classifier_dropout_prob", &ModelConfig::classifier_dropout, 0.1),
+    {.key = "hidden_act",
+     .use = HubUse::Must,
+     .standard = "gelu_new",
+     .must = "gelu_new",
+     .words = "gelu_new gelu_pytorch_tanh gelu_fast",
+     .write = HubWrite::IfMissing},
+    must_be("num_hidden_groups", 1, "all layers have the same weights here"),
+    must_be("inner_group_num", 1, "a layer is one attention and one feed-forward here"),
+    must_be("type_vocab_size", 2, "a sample has two parts here"),
+};
+constexpr std::span<const HubKey> kAlbertBlocks[] = {kAlbertKeys, kHubTextEncoderKeys};
+// Of the first files.
+constexpr std::string_view kAlbertHarmless =
+    "net_structure_type gap_size num_memory_blocks down_scale_factor layers_to_keep";
 
 constexpr HubClass kAlbertClasses[] = {{kPretraining, "AlbertForPreTraining"},
                                        {kMaskedLm, "AlbertForMaskedLM"},
@@ -93,12 +92,14 @@ constexpr HubClass kAlbertClasses[] = {{kPretraining, "AlbertForPreTraining"},
 constinit const HubFamily kHubAlbert = {
     .model_type = "albert",
     .classes = kAlbertClasses,
+    .base_class = "AlbertModel",
     .family = &kAlbert,
     .prefix = "albert.",
     .names = kAlbertNames,
+    .ties = kAlbertTies,
     .unread = kAlbertUnread,
-    .read = read_albert,
-    .write = write_albert,
+    .keys = kAlbertBlocks,
+    .harmless = kAlbertHarmless,
 };
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 /// BART as Hugging Face's folders have it: BartForConditionalGeneration.
 
 #include "tessera/models/translation.h"
+#include "tessera/pretrained/hub/hub_encoder.h"
 #include "tessera/pretrained/hub/hub_family.h"
 
 namespace tessera {
@@ -37,66 +38,81 @@ constexpr HubName kBartNames[] = {
     {"decoder.layers.#.norm2", "model.decoder.layers.#.final_layer_norm"},
 };
 
-// Copies of the shared table.
-constexpr std::string_view kBartUnread[] = {"encoder.embed_tokens.weight",
-                                            "decoder.embed_tokens.weight", "lm_head.weight"};
+constexpr HubTie kBartTies[] = {{"model.shared.weight", "model.encoder.embed_tokens.weight"},
+                                {"model.shared.weight", "model.decoder.embed_tokens.weight"},
+                                {"model.shared.weight", "lm_head.weight"}};
 
 constexpr HubZeros kBartZeros[] = {{"final_logits_bias", [](const ModelConfig& model) {
                                       return Shape{1, model.vocabulary};
                                     }}};
 
+constexpr HubKey kBartKeys[] = {
+    {.key = "d_model", .slot = &ModelConfig::width, .standard = 1024, .also = "hidden_size"},
+    {.key = "encoder_layers",
+     .slot = &ModelConfig::layers,
+     .standard = 12,
+     .also = "num_hidden_layers"},
+    {.key = "decoder_layers", .slot = &ModelConfig::decoder_layers, .standard = 12},
+    {.key = "encoder_attention_heads",
+     .slot = &ModelConfig::heads,
+     .standard = 16,
+     .also = "num_attention_heads"},
+    {.key = "decoder_attention_heads", .slot = &ModelConfig::decoder_heads, .standard = 16},
+    {.key = "encoder_ffn_dim", .slot = &ModelConfig::ffn_width, .standard = 4096},
+    {.key = "decoder_ffn_dim", .slot = &ModelConfig::decoder_ffn_width, .standard = 4096},
+    {.key = "max_position_embeddings", .slot = &ModelConfig::positions, .standard = 1024},
+    {.key = "vocab_size", .slot = &ModelConfig::vocabulary, .standard = 50265},
+    {.key = "init_std", .slot = &ModelConfig::init_std, .standard = 0.02, .least = 0, .most = 1e6},
+    hub_rate("dropout", &ModelConfig::dropout, 0.1),
+    {.key = "activation_dropout",
+     .use = HubUse::Same,
+     .slot = &ModelConfig::dropout,
+     .standard = 0.0},
+    hub_rate("attention_dropout", &ModelConfig::attention_dropout, 0.0),
+    {.key = "scale_embedding",
+     .slot = &ModelConfig::scale_embedding,
+     .standard = false,
+     .null = false},
+    {.key = "activation_function",
+     .use = HubUse::Must,
+     .standard = "gelu",
+     .must = "gelu",
+     .words = "gelu"},
+    must_be("tie_word_embeddings", true, "the head is the token embedding here"),
+    must_be("encoder_layerdrop", 0.0, "no layer is left out here; write 0 to train without"),
+    must_be("decoder_layerdrop", 0.0, "no layer is left out here; write 0 to train without"),
+    must_have_been("is_decoder", false, "there are an encoder and a decoder here"),
+    must_have_been("add_cross_attention", false, "the decoder reads the encoder without it"),
+    // Files of the first versions say how layers are built; all models that came of them agree.
+    must_have_been("normalize_before", false, "norms are behind each part here"),
+    must_have_been("normalize_embedding", true, "there is a norm behind embeddings here"),
+    must_have_been("add_final_layer_norm", false, "stacks end without a norm here"),
+    must_have_been("static_position_embeddings", false, "positions are learned here"),
+    must_have_been("extra_pos_embeddings", 2, "two rows before the first position are not read"),
+    {.key = "pad_token_id", .use = HubUse::Own},
+    {.key = "decoder_start_token_id", .use = HubUse::Own},
+    {.key = "eos_token_id", .use = HubUse::Own},
+    {.key = "bos_token_id", .use = HubUse::Own},
+};
+constexpr std::span<const HubKey> kBartBlocks[] = {kBartKeys};
+// Heads of classes that are not read, and what generation does.
+constexpr std::string_view kBartHarmless =
+    "classifier_dropout classif_dropout add_bias_logits force_bos_token_to_be_generated "
+    "save_step do_blenderbot_90_layernorm";
+
+/// Of a model whose texts begin with nothing bos_token_id is null.
 void read_bart(const HubConfig& from, ModelConfig& to) {
-  to.width = from.count("d_model", 1024);
-  to.layers = from.count("encoder_layers", 12);
-  to.decoder_layers = from.count("decoder_layers", 12);
-  to.heads = from.count("encoder_attention_heads", 16);
-  to.ffn_width = from.count("encoder_ffn_dim", 4096);
-  from.require_count("decoder_attention_heads", to.heads, to.heads,
-                     "encoder and decoder have as many heads here");
-  from.require_count("decoder_ffn_dim", to.ffn_width, to.ffn_width,
-                     "encoder and decoder have equal layers here");
-  to.positions = from.count("max_position_embeddings", 1024);
-  to.vocabulary = from.count("vocab_size", 50265);
-  to.init_std = from.number("init_std", 0.02);
-  to.dropout = from.same_rate({"dropout", "activation_dropout"}, 0.1);
-  to.attention_dropout = from.rate_beside("attention_dropout", 0.1, to.dropout);
-  to.scale_embedding = from.truth("scale_embedding", false);
-  from.require_word("activation_function", "gelu", {"gelu"});
-  from.require_truth("tie_word_embeddings", true, "the head is the token embedding here");
-  from.require_truth("is_decoder", false, "there are an encoder and a decoder here");
-  // Files of the first versions say how layers are built; all models that came of them agree.
-  from.require_truth("normalize_before", false, "norms are behind each part here");
-  from.require_truth("normalize_embedding", true, "there is a norm behind embeddings here");
-  from.require_truth("add_final_layer_norm", false, "stacks end without a norm here");
-  from.require_truth("static_position_embeddings", false, "positions are learned here");
-  const auto id = [&](std::string_view key, std::int64_t standard) {
-    return static_cast<std::int32_t>(from.id(key, standard));
-  };
-  const std::int32_t end = id("eos_token_id", 2);
-  TranslationTokens tokens{id("pad_token_id", 1), id("decoder_start_token_id", end), end};
-  const bool none = from.json().contains("bos_token_id") && !from.has("bos_token_id");  // null
-  if (!none) tokens.first = id("bos_token_id", 0);
+  if (to.decoder_heads == to.heads) to.decoder_heads = 0;
+  if (to.decoder_ffn_width == to.ffn_width) to.decoder_ffn_width = 0;
+  TranslationTokens tokens{from.id("pad_token_id", 1), from.id("decoder_start_token_id", 2),
+                           from.id("eos_token_id", 2)};
+  const bool none = from.find("bos_token_id") != nullptr && !from.has("bos_token_id");
+  if (!none) tokens.first = from.id("bos_token_id", 0);
   to.special_tokens = to_text(tokens);
 }
 
 void write_bart(const ModelConfig& from, HubJson& to) {
-  to["d_model"] = from.width;
-  to["encoder_layers"] = from.layers;
-  to["decoder_layers"] = from.decoder();
-  for (const char* stack : {"encoder", "decoder"}) {
-    to[text(stack, "_attention_heads")] = from.heads;
-    to[text(stack, "_ffn_dim")] = from.hidden();
-  }
-  to["max_position_embeddings"] = from.most_positions();
-  to["vocab_size"] = from.vocabulary;
-  to["init_std"] = from.init_std;
-  to["dropout"] = from.dropout;
-  to["attention_dropout"] = from.attention_rate();
-  to["activation_dropout"] = from.dropout;
-  to["scale_embedding"] = from.scale_embedding;
-  to["activation_function"] = "gelu";
   to["is_encoder_decoder"] = true;
-  to["tie_word_embeddings"] = true;
   const TranslationTokens tokens = translation_tokens(from);
   to["pad_token_id"] = tokens.pad;
   to["decoder_start_token_id"] = tokens.start;
@@ -112,13 +128,16 @@ constexpr HubClass kBartClasses[] = {{kSeq2SeqLm, "BartForConditionalGeneration"
 constinit const HubFamily kHubBart = {
     .model_type = "bart",
     .classes = kBartClasses,
+    .base_class = "BartModel",
     .family = &kBart,
     .prefix = "model.",
     .names = kBartNames,
-    .unread = kBartUnread,
+    .ties = kBartTies,
+    .zeros = kBartZeros,
+    .keys = kBartBlocks,
+    .harmless = kBartHarmless,
     .read = read_bart,
     .write = write_bart,
-    .zeros = kBartZeros,
 };
 
 }  // namespace tessera

@@ -37,29 +37,27 @@ constexpr HubName kBertNames[] = {
     {.ours = "qa_outputs", .theirs = "qa_outputs", .tasks = kQuestionAnswering},
 };
 
-// Numbers of positions, and what the token embedding and cls.predictions.bias hold.
-constexpr std::string_view kBertUnread[] = {"embeddings.position_ids", "cls.predictions.decoder.*"};
+constexpr HubTie kBertTies[] = {
+    {"bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight", false,
+     "pretraining masked_lm"},
+    {"cls.predictions.bias", "cls.predictions.decoder.bias", false, "pretraining masked_lm"}};
 
-void read_bert(const HubConfig& from, ModelConfig& to) {
-  read_encoder(from, 0.1, to);
-  to.classifier_dropout = read_classifier_dropout(from, "classifier_dropout", -1);
-  to.positions = from.count("max_position_embeddings", 512);
-  to.vocabulary = from.count("vocab_size", 30522);
-  from.require_word("position_embedding_type", "absolute", {"absolute"});
-  from.require_count("type_vocab_size", 2, 2, "a sample has two parts here");
-  from.require_truth("tie_word_embeddings", true, "the decoder is the token embedding here");
-  from.require_truth("is_decoder", false, "tokens see both sides here");
-}
+// Numbers of positions.
+constexpr std::string_view kBertUnread[] = {"embeddings.position_ids"};
 
-void write_bert(const ModelConfig& from, HubJson& to) {
-  write_encoder(from, to);
-  to["classifier_dropout"] = nullptr;
-  if (from.classifier_dropout >= 0) to["classifier_dropout"] = from.classifier_dropout;
-  to["max_position_embeddings"] = from.most_positions();
-  to["vocab_size"] = from.vocabulary;
-  to["type_vocab_size"] = 2;
-  to["tie_word_embeddings"] = true;
-}
+constexpr HubKey kBertKeys[] = {
+    hub_rate("hidden_dropout_prob", &ModelConfig::dropout, 0.1),
+    hub_rate("attention_probs_dropout_prob", &ModelConfig::attention_dropout, 0.1),
+    kHubClassifierDropout,
+    {.key = "max_position_embeddings", .slot = &ModelConfig::positions, .standard = 512},
+    {.key = "vocab_size", .slot = &ModelConfig::vocabulary, .standard = 30522},
+    must_be("type_vocab_size", 2, "a sample has two parts here"),
+};
+constexpr std::span<const HubKey> kBertBlocks[] = {kHubEncoderKeys, kHubTextEncoderKeys, kBertKeys};
+// Of the first files.
+constexpr std::string_view kBertHarmless =
+    "directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers "
+    "pooler_size_per_head pooler_type";
 
 constexpr HubClass kBertClasses[] = {{kPretraining, "BertForPreTraining"},
                                      {kMaskedLm, "BertForMaskedLM"},
@@ -72,12 +70,14 @@ constexpr HubClass kBertClasses[] = {{kPretraining, "BertForPreTraining"},
 constinit const HubFamily kHubBert = {
     .model_type = "bert",
     .classes = kBertClasses,
+    .base_class = "BertModel",
     .family = &kBert,
     .prefix = "bert.",
     .names = kBertNames,
+    .ties = kBertTies,
     .unread = kBertUnread,
-    .read = read_bert,
-    .write = write_bert,
+    .keys = kBertBlocks,
+    .harmless = kBertHarmless,
 };
 
 }  // namespace tessera

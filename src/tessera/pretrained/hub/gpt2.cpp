@@ -1,5 +1,6 @@
 /// GPT-2 as Hugging Face's folders have it: GPT2LMHeadModel.
 
+#include "tessera/pretrained/hub/hub_encoder.h"
 #include "tessera/pretrained/hub/hub_family.h"
 
 namespace tessera {
@@ -20,45 +21,50 @@ constexpr HubName kGpt2Names[] = {
     {.ours = "score.weight", .theirs = "score.weight", .tasks = kSequenceClassification},
 };
 
-// Masks of attention, which older files hold, and a head that is tied.
-constexpr std::string_view kGpt2Unread[] = {"h.*.attn.bias", "h.*.attn.masked_bias",
-                                            "lm_head.weight"};
+constexpr HubTie kGpt2Ties[] = {{"transformer.wte.weight", "lm_head.weight", true, kCausalLm}};
 
-void read_gpt2(const HubConfig& from, ModelConfig& to) {
-  to.width = from.count("n_embd", 768);
-  to.layers = from.count("n_layer", 12);
-  to.heads = from.count("n_head", 12);
-  to.ffn_width = from.count("n_inner", 4 * to.width);
-  to.positions = from.count("n_positions", 1024);
-  to.vocabulary = from.count("vocab_size", 50257);
-  to.norm_eps = from.number("layer_norm_epsilon", 1e-5);
-  to.init_std = from.number("initializer_range", 0.02);
-  to.dropout = from.same_rate({"resid_pdrop", "embd_pdrop"}, 0.1);
-  to.attention_dropout = from.rate_beside("attn_pdrop", 0.1, to.dropout);
-  to.tied_head = from.truth("tie_word_embeddings", true);
-  from.require_word("activation_function", "gelu_new",
-                    {"gelu_new", "gelu_pytorch_tanh", "gelu_fast"});
-  from.require_truth("scale_attn_weights", true,
-                     "scores are divided by the root of the head width");
-  from.require_truth("scale_attn_by_inverse_layer_idx", false,
-                     "scores of all layers are scaled alike here");
-  from.require_truth("add_cross_attention", false, "this family has no encoder");
-}
+// Masks of attention, which older files hold.
+constexpr std::string_view kGpt2Unread[] = {"h.*.attn.bias", "h.*.attn.masked_bias"};
 
-void write_gpt2(const ModelConfig& from, HubJson& to) {
-  to["n_embd"] = from.width;
-  to["n_layer"] = from.layers;
-  to["n_head"] = from.heads;
-  to["n_inner"] = from.hidden();
-  to["n_positions"] = from.most_positions();
-  to["vocab_size"] = from.vocabulary;
-  to["layer_norm_epsilon"] = from.norm_eps;
-  to["initializer_range"] = from.init_std;
-  for (const char* key : {"resid_pdrop", "embd_pdrop"}) to[key] = from.dropout;
-  to["attn_pdrop"] = from.attention_rate();
-  to["tie_word_embeddings"] = from.tied_head;
-  to["activation_function"] = "gelu_new";
-}
+constexpr HubKey kGpt2Keys[] = {
+    {.key = "n_embd", .slot = &ModelConfig::width, .standard = 768, .also = "hidden_size"},
+    {.key = "n_layer", .slot = &ModelConfig::layers, .standard = 12, .also = "num_hidden_layers"},
+    {.key = "n_head", .slot = &ModelConfig::heads, .standard = 12, .also = "num_attention_heads"},
+    {.key = "n_inner", .slot = &ModelConfig::ffn_width, .standard = 0, .null = 0},
+    {.key = "n_positions",
+     .slot = &ModelConfig::positions,
+     .standard = 1024,
+     .also = "max_position_embeddings"},
+    {.key = "vocab_size", .slot = &ModelConfig::vocabulary, .standard = 50257},
+    {.key = "layer_norm_epsilon",
+     .slot = &ModelConfig::norm_eps,
+     .standard = 1e-5,
+     .least = 0,
+     .most = 1},
+    {.key = "initializer_range",
+     .slot = &ModelConfig::init_std,
+     .standard = 0.02,
+     .least = 0,
+     .most = 1e6},
+    hub_rate("resid_pdrop", &ModelConfig::dropout, 0.1),
+    {.key = "embd_pdrop", .use = HubUse::Same, .slot = &ModelConfig::dropout, .standard = 0.1},
+    hub_rate("attn_pdrop", &ModelConfig::attention_dropout, 0.1),
+    {.key = "tie_word_embeddings", .slot = &ModelConfig::tied_head, .standard = true},
+    {.key = "activation_function",
+     .use = HubUse::Must,
+     .standard = "gelu_new",
+     .must = "gelu_new",
+     .words = "gelu_new gelu_pytorch_tanh gelu_fast",
+     .write = HubWrite::IfMissing},
+    must_be("scale_attn_weights", true, "scores are divided by the root of the head width"),
+    must_be("scale_attn_by_inverse_layer_idx", false, "scores of all layers are scaled alike here"),
+    must_be("add_cross_attention", false, "this family has no encoder"),
+};
+constexpr std::span<const HubKey> kGpt2Blocks[] = {kGpt2Keys};
+// How products are rounded in 16 bits, and the head of a class that is not read.
+constexpr std::string_view kGpt2Harmless =
+    "reorder_and_upcast_attn summary_type summary_use_proj summary_activation "
+    "summary_proj_to_labels summary_first_dropout n_ctx is_decoder";
 
 constexpr HubClass kGpt2Classes[] = {{kCausalLm, "GPT2LMHeadModel"},
                                      {kSequenceClassification, "GPT2ForSequenceClassification"}};
@@ -68,12 +74,15 @@ constexpr HubClass kGpt2Classes[] = {{kCausalLm, "GPT2LMHeadModel"},
 constinit const HubFamily kHubGpt2 = {
     .model_type = "gpt2",
     .classes = kGpt2Classes,
+    .base_class = "GPT2Model",
     .family = &kGpt2,
     .prefix = "transformer.",
     .names = kGpt2Names,
+    .ties = kGpt2Ties,
     .unread = kGpt2Unread,
-    .read = read_gpt2,
-    .write = write_gpt2,
+    .keys = kGpt2Blocks,
+    .harmless = kGpt2Harmless,
+    .ends_by_padding = true,
 };
 
 }  // namespace tessera

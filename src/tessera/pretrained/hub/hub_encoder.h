@@ -1,18 +1,50 @@
 #pragma once
-/// What config.json says in the same words of BERT and of the encoders that came after it.
+/// Keys that BERT and the encoders that came after it have in the same words.
 
-#include "tessera/models/config.h"
-#include "tessera/pretrained/hub/hub_config.h"
+#include "tessera/pretrained/hub/hub_keys.h"
 
 namespace tessera {
 
-/// Sizes of layers, norms, rates and first values. `dropout`: the rate where config.json has none.
-/// Errors: of HubConfig; another activation than GELU in its exact form.
-void read_encoder(const HubConfig& from, double dropout, ModelConfig& to);
-void write_encoder(const ModelConfig& from, HubJson& to);
+/// Sizes of layers, norms and first values.
+inline constexpr HubKey kHubEncoderKeys[] = {
+    {.key = "hidden_size", .slot = &ModelConfig::width, .standard = 768},
+    {.key = "num_hidden_layers", .slot = &ModelConfig::layers, .standard = 12},
+    {.key = "num_attention_heads", .slot = &ModelConfig::heads, .standard = 12},
+    {.key = "intermediate_size", .slot = &ModelConfig::ffn_width, .standard = 3072},
+    {.key = "hidden_act", .use = HubUse::Must, .standard = "gelu", .must = "gelu", .words = "gelu"},
+    {.key = "layer_norm_eps",
+     .slot = &ModelConfig::norm_eps,
+     .standard = 1e-12,
+     .least = 0,
+     .most = 1},
+    {.key = "initializer_range",
+     .slot = &ModelConfig::init_std,
+     .standard = 0.02,
+     .least = 0,
+     .most = 1e6},
+};
 
-/// The rate of dropout before a classifier, whatever the task; -1, null there: that of hidden
-/// layers. Errors: Fault::Data: not from 0 to below 1.
-double read_classifier_dropout(const HubConfig& from, std::string_view key, double standard);
+/// Rates. The first is that of hidden layers.
+constexpr HubKey hub_rate(std::string_view key, double ModelConfig::*slot, double standard) {
+  return {.key = key, .use = HubUse::Rate, .slot = slot, .standard = standard};
+}
+/// Before a classifier, whatever the task; null: that of hidden layers.
+inline constexpr HubKey kHubClassifierDropout = {.key = "classifier_dropout",
+                                                 .use = HubUse::Rate,
+                                                 .slot = &ModelConfig::classifier_dropout,
+                                                 .standard = -1.0,
+                                                 .null = -1.0};
+/// What encoders of texts do alike.
+inline constexpr HubKey kHubTextEncoderKeys[] = {
+    {.key = "position_embedding_type",
+     .use = HubUse::Must,
+     .standard = "absolute",
+     .must = "absolute",
+     .words = "absolute",
+     .write = HubWrite::Never},
+    must_be("tie_word_embeddings", true, "the decoder is the token embedding here"),
+    must_have_been("is_decoder", false, "tokens see both sides here"),
+    must_have_been("add_cross_attention", false, "this family has no second stack"),
+};
 
 }  // namespace tessera

@@ -6,6 +6,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
+#include "tessera/pretrained/hub/hub_labels.h"
 
 namespace tessera {
 
@@ -34,12 +35,12 @@ void add(const HubName& name, std::int64_t layer, std::vector<HubTensor>& out) {
   const std::string ours = of_layer(name.ours, layer), theirs = of_layer(name.theirs, layer);
   for (const std::string_view suffix : kSuffixes) {
     if (ours.ends_with(suffix)) {
-      out.push_back({ours, theirs, name.rows, name.order});
+      out.push_back({ours, theirs, name.rows, name.order, name.tasks});
       return;
     }
   }
   for (const std::string_view suffix : kSuffixes)
-    out.push_back({text(ours, suffix), text(theirs, suffix), name.rows, name.order});
+    out.push_back({text(ours, suffix), text(theirs, suffix), name.rows, name.order, name.tasks});
 }
 
 }  // namespace
@@ -47,12 +48,15 @@ void add(const HubName& name, std::int64_t layer, std::vector<HubTensor>& out) {
 std::span<const HubFamily* const> hub_families() { return kFamilies; }
 
 const HubFamily& hub_family_of(const HubConfig& config) {
-  const std::string type = config.word("model_type", "");
+  const std::string type = config.has("model_type") ? config.word("model_type") : "";
   std::vector<std::string> known;
   for (const HubFamily* family : kFamilies) {
     if (family->model_type == type) return *family;
     known.emplace_back(family->model_type);
   }
+  if (type.empty())
+    fail(Fault::Data, config.path(), " has no model_type, which says what model it is of; write ",
+         "one of ", join(known), " into it, or download the config.json of the model again");
   fail(Fault::Data, config.path(), ": model_type is '", printable(type),
        "'; models that can be loaded are ", join(known));
 }
@@ -75,15 +79,29 @@ std::string_view hub_class_of(const HubFamily& family, const ModelConfig& config
        " has no class in transformers that Tessera knows; it knows those ", "for ", join(tasks));
 }
 
-std::string_view task_in_hub(const HubFamily& family, const HubConfig& config) {
-  if (!config.has("architectures") || !config.json()["architectures"].is_array())
-    return family.classes.front().task;
-  for (const HubJson& name : config.json()["architectures"]) {
-    for (const HubClass& each : family.classes) {
-      if (name.is_string() && name.get<std::string>() == each.name) return each.task;
-    }
+bool is_of_task(std::string_view tasks, std::string_view task) {
+  const std::vector<std::string> all = split(tasks, ' ');
+  return tasks.empty() || std::ranges::find(all, task) != all.end();
+}
+
+HubTask task_in_hub(const HubFamily& family, const HubConfig& config, TaskGiven given) {
+  const HubTask first{family.classes.front().task};
+  if (!config.has("architectures")) return first;
+  const HubJson& named = config.json()["architectures"];
+  const auto is_text = [](const HubJson& name) { return name.is_string(); };
+  if (!named.is_array() || !std::ranges::all_of(named, is_text))
+    config.refuse("architectures", "it must be a list of names of classes");
+  std::vector<std::string> fit;
+  bool base = named.empty();
+  for (const HubClass& each : family.classes) {
+    if (std::ranges::find(named, each.name) != named.end()) return {each.task, true};
+    fit.push_back(text(each.task, " (", each.name, ")"));
   }
-  return family.classes.front().task;
+  base = base || std::ranges::find(named, family.base_class) != named.end();
+  if (base || given == TaskGiven::Yes) return first;
+  config.refuse("architectures", text("the head of that class is not known here; give --task with "
+                                      "what the model is to be trained for: ",
+                                      join(fit)));
 }
 
 std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& config,
@@ -93,14 +111,33 @@ std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& c
   for (const HubName& name : family.names) {
     if (config.tied_head && name.ours == "head.weight") continue;
     if (name.is_in != nullptr && !name.is_in(config)) continue;
-    const std::vector<std::string> tasks = split(name.tasks, ' ');
-    const bool of_task = name.tasks.empty() || std::ranges::find(tasks, task) != tasks.end();
-    if (heads == HubHeads::OfTask && !of_task) continue;
+    if (heads == HubHeads::OfTask && !is_of_task(name.tasks, task)) continue;
     const std::int64_t layers =
         name.ours.find('#') == std::string_view::npos ? 1 : layers_of(name, config);
     for (std::int64_t i = 0; i < layers; ++i) add(name, i, out);
   }
   return out;
+}
+
+HubModel read_hub_model(const HubFamily& family, const HubConfig& from, TaskGiven given) {
+  HubModel out{published(*family.family), task_in_hub(family, from, given)};
+  ModelConfig& config = out.config;
+  config.task = out.task.task;
+  config.context = kMostHubContext;
+  read_keys(family.keys, family.harmless, from, config, out.notices);
+  family.read(from, config);
+  if (config.positions > 0) config.context = config.positions;
+  config.context = std::min(config.context, kMostHubContext);
+  if (reads_field(config, "classes")) {
+    HubLabels found = read_labels(from);
+    config.classes = found.count;
+    out.labels = std::move(found.names);
+  }
+  complete(config);
+  const FieldProblems wrong = problems(config);
+  if (wrong.empty()) return out;
+  fail(Fault::Data, from.path(), ": ", join(wrong.texts(), "; "), " (",
+       sizes_text(family.keys, from), ")");
 }
 
 }  // namespace tessera

@@ -1,6 +1,6 @@
 #pragma once
-/// How a family of models is written in Hugging Face's folders: a table of names, shapes and
-/// orientation, and what its config.json says. One family is one file.
+/// How a family of models is written in Hugging Face's folders, as tables: its tensors with all of
+/// their names, and the keys of its config.json. One family is one file.
 
 #include <span>
 #include <string>
@@ -9,6 +9,7 @@
 
 #include "tessera/models/family.h"
 #include "tessera/pretrained/hub/hub_config.h"
+#include "tessera/pretrained/hub/hub_keys.h"
 
 namespace tessera {
 
@@ -29,12 +30,26 @@ enum class HubOrder { OutIn, InOut };
 
 /// One row of the table. A `#` stands for the number of a layer. Names that do not end in ".weight"
 /// or ".bias" stand for both.
+///
+/// A row that is of some tasks alone is a part of a head. Where the folder is of another task all
+/// rows of the head may be missing: it begins anew, and that is told. Every other tensor must be
+/// there, by this name or by that of a tie.
 struct HubName {
   std::string_view ours, theirs;
   HubRows rows = HubRows::All;
   HubOrder order = HubOrder::OutIn;
   bool (*is_in)(const ModelConfig& model) = nullptr;  // which models have it; null: all
   std::string_view tasks = {};  // whose heads it is of, with blanks between; empty: of all tasks
+};
+
+/// A second name of a tensor: whoever saved the folder has kept either, or both.
+struct HubTie {
+  std::string_view theirs;  // as the table has it
+  std::string_view also;
+  /// The two may differ: then `also` is a parameter of its own, which the table has too, and the
+  /// model is not tied. Else a folder where they differ is refused.
+  bool may_differ = false;
+  std::string_view tasks = {};  // whose heads `also` is of; empty: of all tasks
 };
 
 /// A class of transformers: the model with the head of a task.
@@ -51,24 +66,31 @@ struct HubZeros {
 struct HubFamily {
   std::string_view model_type;        // in config.json
   std::span<const HubClass> classes;  // the first is that of the family's first task
+  std::string_view base_class;        // that of the model without a head
   const ModelFamily* family;
   std::string_view prefix;  // of names, "transformer."; files of a model without heads lack it
   std::span<const HubName> names;
-  /// Of tensors that hold nothing learned, or what another one holds, without the prefix; `*`
-  /// stands for anything.
-  std::span<const std::string_view> unread;
-  /// The model that config.json describes: all but the context of samples. Errors: of HubConfig; a
-  /// model that is computed otherwise here.
-  void (*read)(const HubConfig& from, ModelConfig& to);
-  /// What config.json says of a model, beside what all say.
-  void (*write)(const ModelConfig& from, HubJson& to);
+  std::span<const HubTie> ties = {};
+  /// Of tensors that hold nothing learned, without the prefix; `*` stands for anything.
+  std::span<const std::string_view> unread = {};
   /// Tensors that are refused where they hold anything else, and written.
   std::span<const HubZeros> zeros = {};
+  HubKeys keys;
+  std::string_view harmless = {};  // keys that change no number here, with blanks between
+  /// What no row can say: it reads, judges and writes the rows of HubUse::Own. Errors: HubConfig's.
+  void (*read)(const HubConfig& from, ModelConfig& to) = [](const HubConfig&, ModelConfig&) {};
+  void (*write)(const ModelConfig& from, HubJson& to) = [](const ModelConfig&, HubJson&) {};
+  /// The model is as it was, but its head is a matrix of its own.
+  void (*untie)(ModelConfig& model) = [](ModelConfig& model) { model.tied_head = false; };
+  /// Whether a head that differs from the table is what config.json says, and no news.
+  bool (*has_own_head)(const ModelConfig& model) = [](const ModelConfig&) { return false; };
+  bool grouped_queries = false;  // there may be fewer key-value heads than heads
+  bool ends_by_padding = false;  // its classifiers find the end of a text by pad_token_id
 };
 
 std::span<const HubFamily* const> hub_families();
-/// By model_type. Errors: Fault::Data: an unknown one; the message lists the known ones and names
-/// the file.
+/// By model_type. Errors: Fault::Data: an unknown one, or none; the message lists the known ones
+/// and names the file.
 const HubFamily& hub_family_of(const HubConfig& config);
 /// Of one of our families; nullptr: it is in no such folder.
 const HubFamily* hub_family_of(const FamilyRef& family);
@@ -78,16 +100,39 @@ struct HubTensor {
   std::string ours, theirs;
   HubRows rows = HubRows::All;
   HubOrder order = HubOrder::OutIn;
+  std::string_view tasks = {};
 };
 enum class HubHeads { OfTask, OfAllTasks };
 /// The table for a model of so many layers: all that its folder may have, with the heads of its
 /// task or of every one.
 std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& config,
                                    HubHeads heads);
+/// Whether `tasks`, as a row has them, are all or have this one.
+bool is_of_task(std::string_view tasks, std::string_view task);
+
 /// The class for the model's task. Errors: Fault::Usage: transformers has none.
 std::string_view hub_class_of(const HubFamily& family, const ModelConfig& config);
-/// The task of the class that config.json names; the family's first where it names another.
-std::string_view task_in_hub(const HubFamily& family, const HubConfig& config);
+
+/// What `architectures` of config.json says.
+struct HubTask {
+  std::string_view task;  // the family's first where none is named
+  bool named = false;     // by a class, whose head the folder has
+};
+enum class TaskGiven { No, Yes };  // by the user, so that the folder's does not count
+/// Errors: Fault::Data: a class that is not known here, where nobody gave the task.
+HubTask task_in_hub(const HubFamily& family, const HubConfig& config, TaskGiven given);
+
+/// The model that config.json describes: all but the context of samples is as it says. Errors:
+/// Fault::Data: of read_keys; a model that is computed otherwise here.
+struct HubModel {
+  ModelConfig config;
+  HubTask task;
+  std::vector<std::string> labels = {};  // names of classes; empty: nobody named them
+  std::vector<std::string> notices = {};
+};
+HubModel read_hub_model(const HubFamily& family, const HubConfig& from, TaskGiven given);
+/// Longest samples, unless the user gives the length.
+inline constexpr std::int64_t kMostHubContext = 1024;
 
 // The families, one file each.
 extern const HubFamily kHubAlbert, kHubBart, kHubBert, kHubGpt2, kHubLlama, kHubRoberta, kHubT5,

@@ -11,11 +11,13 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kUsualLabels = 2;  // where a folder names none
+constexpr std::int64_t kMostLabels = 1'000'000'000;
 
 }  // namespace
 
 HubLabels read_labels(const HubConfig& from) {
-  if (!from.has("id2label")) return {from.count("num_labels", kUsualLabels)};
+  if (!from.has("id2label"))
+    return {from.has("num_labels") ? from.whole("num_labels", 1, kMostLabels) : kUsualLabels};
   std::vector<std::string> out;
   const HubJson& names = from.json()["id2label"];
   const auto refuse = [&](std::string_view what) {

@@ -44,4 +44,16 @@ std::int64_t hub_row_count(HubRows which, const ModelConfig& c, std::int64_t row
   return rows;
 }
 
+Shape hub_shape(HubRows which, bool transposed, const Shape& ours, const ModelConfig& config) {
+  Shape out = ours;
+  if (out.ndim() > 0) out[0] = hub_row_count(which, config, ours[0]);
+  if (transposed && out.ndim() == 2) out = {out[1], out[0]};
+  return out;
+}
+
+ModelConfig of_stack(ModelConfig config, std::string_view parameter) {
+  if (parameter.starts_with("decoder.")) config.heads = config.heads_of_decoder();
+  return config;
+}
+
 }  // namespace tessera

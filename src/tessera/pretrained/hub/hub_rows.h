@@ -2,6 +2,7 @@
 /// Where the rows of a hub's tensor lie in one of our parameters.
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "tessera/pretrained/hub/hub_family.h"
@@ -19,5 +20,12 @@ std::vector<HubRowRun> hub_row_runs(HubRows which, const ModelConfig& config, st
 
 /// How many rows their tensor has; `rows` where that does not follow from the heads.
 std::int64_t hub_row_count(HubRows which, const ModelConfig& config, std::int64_t rows);
+
+/// The shape of their tensor for a parameter of ours. `transposed`: it is [in, out], if it is a
+/// matrix.
+Shape hub_shape(HubRows which, bool transposed, const Shape& ours, const ModelConfig& config);
+
+/// The model, whose heads are those of the stack that the parameter is of.
+ModelConfig of_stack(ModelConfig config, std::string_view parameter);
 
 }  // namespace tessera

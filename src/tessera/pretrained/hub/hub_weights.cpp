@@ -1,14 +1,13 @@
 #include "tessera/pretrained/hub/hub_weights.h"
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
-#include <set>
 
 #include "tessera/base/error.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/pretrained/hub/hub_config.h"
+#include "tessera/pretrained/hub/hub_folder.h"
 
 namespace tessera {
 
@@ -22,19 +21,16 @@ bool is_named(const fs::path& path) {
   return fs::exists(fs::symlink_status(path, ignored));
 }
 
-/// Pickle can run any code, so it is not read.
-void refuse_pickle(const fs::path& folder) {
-  for (const char* name : {"pytorch_model.bin", "pytorch_model.bin.index.json"}) {
-    if (!is_named(folder / name)) continue;
-    fail(Fault::Checkpoint, (folder / name).string(),
-         " holds weights as pickle, which can run any program and is not read here; make "
-         "safetensors of it: python3 -c \"from transformers import AutoModel as M; "
-         "M.from_pretrained('",
-         folder.string(), "').save_pretrained('NEW_FOLDER')\"");
-  }
-}
-
 }  // namespace
+
+std::string some_of(const std::vector<std::string>& names) {
+  constexpr std::size_t kMost = 8;
+  std::vector<std::string> shown;
+  for (std::size_t i = 0; i < std::min(kMost, names.size()); ++i)
+    shown.push_back(printable(names[i]));
+  return names.size() > kMost ? text(join(shown), " and ", names.size() - kMost, " more")
+                              : join(shown);
+}
 
 std::map<std::string, std::string> parse_hub_index(std::string_view json, const std::string& path) {
   const HubJson index = parse_hub_json(json, path, Fault::Checkpoint);
@@ -42,7 +38,8 @@ std::map<std::string, std::string> parse_hub_index(std::string_view json, const 
     fail(Fault::Checkpoint, path, " has no weight_map of names and files; copy it again");
   std::map<std::string, std::string> out;
   for (const auto& [name, file] : index["weight_map"].items()) {
-    const std::string at = file.is_string() ? file.get<std::string>() : "";
+    std::string at = file.is_string() ? file.get<std::string>() : "";
+    while (at.starts_with("./")) at.erase(0, 2);
     if (at.empty() || at.find('/') != std::string::npos || at == "." || at == "..")
       fail(Fault::Checkpoint, path, ": the file of tensor '", printable(name), "' is ",
            printable(file.dump(-1, ' ', true, HubJson::error_handler_t::replace)),
@@ -52,20 +49,22 @@ std::map<std::string, std::string> parse_hub_index(std::string_view json, const 
   return out;
 }
 
+bool HubWeights::are_in(const std::string& folder) {
+  return is_named(fs::path(folder) / kHubWeights) || is_named(fs::path(folder) / kHubIndex);
+}
+
 HubWeights HubWeights::open(const std::string& folder) {
   const fs::path at = folder;
   HubWeights out;
+  if (!are_in(folder)) refuse_without_weights(folder);
   if (is_named(at / kHubWeights)) {
     out.add_file((at / kHubWeights).string());
     return out;
   }
-  if (!is_named(at / kHubIndex)) {
-    refuse_pickle(at);
-    return out;
-  }
   const std::string index = (at / kHubIndex).string();
-  const std::map<std::string, std::string> told =
-      parse_hub_index(read_file(index, Fault::Checkpoint), index);
+  const std::string json = read_file(index, Fault::Checkpoint);
+  require_no_pointer(json, index, Fault::Checkpoint);
+  const std::map<std::string, std::string> told = parse_hub_index(json, index);
   std::map<std::string, std::size_t> files;  // and how many tensors each is to have
   for (const auto& [name, file] : told) ++files[file];
   for (const auto& [file, count] : files) {
@@ -73,32 +72,36 @@ HubWeights HubWeights::open(const std::string& folder) {
     if (!fs::exists(at / file, ignored))
       fail(Fault::Checkpoint, (at / file).string(), " is missing, in which ", index, " has ", count,
            " tensors; download it");
-    out.add_file((at / file).string());
+    out.add_file((at / file).string(), told);
   }
+  std::vector<std::string> lacking;
   for (const auto& [name, file] : told) {
-    const auto found = out.tensors_.find(name);
-    const bool there = found != out.tensors_.end() &&
-                       fs::path(out.files_[found->second.file]->path()).filename() == file;
-    if (!there)
-      fail(Fault::Checkpoint, (at / file).string(), " lacks tensor '", printable(name), "', which ",
-           index, " says it has; download both again");
+    if (!out.tensors_.contains(name)) lacking.push_back(printable(name));
   }
-  for (const auto& [name, place] : out.tensors_) {
-    if (!told.contains(name))
-      fail(Fault::Checkpoint, out.files_[place.file]->path(), " has tensor '", printable(name),
-           "', of which ", index, " knows nothing; download both again");
-  }
+  if (!lacking.empty())
+    out.notices_.push_back(text(index, " names tensors that no file has: ", some_of(lacking)));
   return out;
 }
 
-void HubWeights::add_file(const std::string& path) {
-  files_.push_back(std::make_unique<const SafetensorsFile>(path));
+void HubWeights::add_file(const std::string& path,
+                          const std::map<std::string, std::string>& in_index) {
+  {
+    const InputFile file(path, Fault::Checkpoint);
+    std::string begin(static_cast<std::size_t>(std::min<std::int64_t>(40, file.size())), '\0');
+    file.read(0, std::as_writable_bytes(std::span(begin)));
+    require_no_pointer(begin, path, Fault::Checkpoint);
+  }
+  files_.push_back(std::make_unique<const SafetensorsFile>(path, OtherDTypes::Keep));
   const std::size_t file = files_.size() - 1;
+  const std::string here = fs::path(path).filename().string();
   for (const StoredTensor& tensor : files_.back()->tensors()) {
+    const auto told = in_index.find(tensor.name);
     const auto [at, is_new] = tensors_.emplace(tensor.name, Place{file, &tensor});
-    if (!is_new)
+    if (is_new) continue;
+    if (told == in_index.end())
       fail(Fault::Checkpoint, "tensor '", printable(tensor.name), "' is in ",
            files_[at->second.file]->path(), " and in ", path, "; download them again");
+    if (told->second == here) at->second = {file, &tensor};
   }
 }
 
@@ -108,9 +111,9 @@ std::vector<std::string> HubWeights::names() const {
   return out;
 }
 
-const TensorType* HubWeights::find(std::string_view name) const {
+const StoredTensor* HubWeights::find(std::string_view name) const {
   const auto found = tensors_.find(name);
-  return found == tensors_.end() ? nullptr : &found->second.tensor->type;
+  return found == tensors_.end() ? nullptr : found->second.tensor;
 }
 
 const HubWeights::Place& HubWeights::at(std::string_view name) const {

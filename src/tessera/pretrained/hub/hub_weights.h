@@ -21,21 +21,28 @@ inline constexpr const char *kHubWeights = "model.safetensors",
 /// messages. Errors: Fault::Checkpoint.
 std::map<std::string, std::string> parse_hub_index(std::string_view json, const std::string& path);
 
+/// The names, or the first of them and how many more.
+std::string some_of(const std::vector<std::string>& names);
+
 class HubWeights {
  public:
-  /// Of a folder without any weights there are none.
-  /// Errors: Fault::Checkpoint: a damaged file; an index and files that disagree; weights as pickle
-  /// alone, which is a program and not read here.
+  /// Whether there is a file of weights or an index of several.
+  static bool are_in(const std::string& folder);
+  /// Errors: Fault::Checkpoint: no weights that are read here; a damaged file; a file that an index
+  /// names and that is missing.
   static HubWeights open(const std::string& folder);
 
+  HubWeights() = default;
   bool empty() const { return tensors_.empty(); }
   /// By name; the type is that of the file.
   std::vector<std::string> names() const;
-  const TensorType* find(std::string_view name) const;
+  const StoredTensor* find(std::string_view name) const;
   /// Elements of a tensor from the element `first` on, as f32. Errors: one that has no floats.
   void read(std::string_view name, std::int64_t first, std::span<float> out) const;
   /// The file of a tensor, for messages.
   const std::string& file_of(std::string_view name) const;
+  /// Names of an index that no file has.
+  const std::vector<std::string>& notices() const { return notices_; }
 
  private:
   struct Place {
@@ -43,10 +50,12 @@ class HubWeights {
     const StoredTensor* tensor;
   };
   const Place& at(std::string_view name) const;
-  void add_file(const std::string& path);
+  /// `in_index`: in which file an index has each tensor.
+  void add_file(const std::string& path, const std::map<std::string, std::string>& in_index = {});
 
   std::vector<std::unique_ptr<const SafetensorsFile>> files_;
   std::map<std::string, Place, std::less<>> tensors_;
+  std::vector<std::string> notices_;
 };
 
 }  // namespace tessera

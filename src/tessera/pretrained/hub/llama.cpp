@@ -1,11 +1,15 @@
 /// LLaMA as Hugging Face's folders have it: LlamaForCausalLM.
 
 #include "tessera/base/text.h"
+#include "tessera/pretrained/hub/hub_encoder.h"
 #include "tessera/pretrained/hub/hub_family.h"
 
 namespace tessera {
 
 namespace {
+
+bool has_attention_bias(const ModelConfig& model) { return model.attention_bias; }
+bool has_ffn_bias(const ModelConfig& model) { return model.ffn_bias; }
 
 constexpr HubName kLlamaNames[] = {
     {"embed.token.weight", "model.embed_tokens.weight"},
@@ -14,72 +18,103 @@ constexpr HubName kLlamaNames[] = {
     {"layers.#.attn.qkv.weight", "model.layers.#.self_attn.k_proj.weight", HubRows::Keys},
     {"layers.#.attn.qkv.weight", "model.layers.#.self_attn.v_proj.weight", HubRows::Values},
     {"layers.#.attn.proj.weight", "model.layers.#.self_attn.o_proj.weight"},
+    {"layers.#.attn.qkv.bias", "model.layers.#.self_attn.q_proj.bias", HubRows::Queries,
+     HubOrder::OutIn, has_attention_bias},
+    {"layers.#.attn.qkv.bias", "model.layers.#.self_attn.k_proj.bias", HubRows::Keys,
+     HubOrder::OutIn, has_attention_bias},
+    {"layers.#.attn.qkv.bias", "model.layers.#.self_attn.v_proj.bias", HubRows::Values,
+     HubOrder::OutIn, has_attention_bias},
+    {.ours = "layers.#.attn.proj.bias",
+     .theirs = "model.layers.#.self_attn.o_proj.bias",
+     .is_in = has_attention_bias},
     {"layers.#.norm2.weight", "model.layers.#.post_attention_layernorm.weight"},
     {"layers.#.mlp.gate.weight", "model.layers.#.mlp.gate_proj.weight"},
     {"layers.#.mlp.up.weight", "model.layers.#.mlp.up_proj.weight"},
     {"layers.#.mlp.down.weight", "model.layers.#.mlp.down_proj.weight"},
+    {.ours = "layers.#.mlp.gate.bias",
+     .theirs = "model.layers.#.mlp.gate_proj.bias",
+     .is_in = has_ffn_bias},
+    {.ours = "layers.#.mlp.up.bias",
+     .theirs = "model.layers.#.mlp.up_proj.bias",
+     .is_in = has_ffn_bias},
+    {.ours = "layers.#.mlp.down.bias",
+     .theirs = "model.layers.#.mlp.down_proj.bias",
+     .is_in = has_ffn_bias},
     {"norm.weight", "model.norm.weight"},
     {.ours = "head.weight", .theirs = "lm_head.weight", .tasks = kCausalLm},
     {.ours = "score.weight", .theirs = "score.weight", .tasks = kSequenceClassification},
 };
 
-// Frequencies of positions, which older files hold, and a head that is tied.
-constexpr std::string_view kLlamaUnread[] = {"layers.*.self_attn.rotary_emb.inv_freq",
-                                             "lm_head.weight"};
+constexpr HubTie kLlamaTies[] = {{"model.embed_tokens.weight", "lm_head.weight", true, kCausalLm}};
+
+// Frequencies of positions, which older files hold.
+constexpr std::string_view kLlamaUnread[] = {"layers.*.self_attn.rotary_emb.inv_freq"};
+
+constexpr HubKey kLlamaKeys[] = {
+    {.key = "hidden_size", .slot = &ModelConfig::width, .standard = 4096},
+    {.key = "num_hidden_layers", .slot = &ModelConfig::layers, .standard = 32},
+    {.key = "num_attention_heads", .slot = &ModelConfig::heads, .standard = 32},
+    {.key = "num_key_value_heads", .slot = &ModelConfig::kv_heads, .standard = 0, .null = 0},
+    {.key = "head_dim", .slot = &ModelConfig::head_width, .standard = 0, .null = 0},
+    {.key = "intermediate_size", .slot = &ModelConfig::ffn_width, .standard = 11008},
+    {.key = "vocab_size", .slot = &ModelConfig::vocabulary, .standard = 32000},
+    {.key = "rms_norm_eps",
+     .slot = &ModelConfig::norm_eps,
+     .standard = 1e-6,
+     .least = 0,
+     .most = 1},
+    {.key = "initializer_range",
+     .slot = &ModelConfig::init_std,
+     .standard = 0.02,
+     .least = 0,
+     .most = 1e6},
+    hub_rate("attention_dropout", &ModelConfig::attention_dropout, 0.0),
+    {.key = "tie_word_embeddings", .slot = &ModelConfig::tied_head, .standard = false},
+    {.key = "attention_bias", .slot = &ModelConfig::attention_bias, .standard = false},
+    {.key = "mlp_bias", .slot = &ModelConfig::ffn_bias, .standard = false},
+    {.key = "hidden_act", .use = HubUse::Must, .standard = "silu", .must = "silu", .words = "silu"},
+    // Where positions are rotary, a number only for the users of the file.
+    {.key = "max_position_embeddings",
+     .slot = &ModelConfig::context,
+     .standard = 2048,
+     .write = HubWrite::IfMissing},
+    {.key = "rope_theta", .use = HubUse::Own},
+    {.key = "rope_scaling", .use = HubUse::Own},
+    {.key = "rope_parameters", .use = HubUse::Own},
+    must_have_been("partial_rotary_factor", 1.0, "all channels of a head are rotated here"),
+};
+constexpr std::span<const HubKey> kLlamaBlocks[] = {kLlamaKeys};
 
 /// Versions before 5 have the base at the top and scaled positions in rope_scaling, later ones both
 /// in rope_parameters. Of a file with both, transformers takes rope_scaling.
-double rope_base(const HubConfig& from) {
-  const double standard = from.number("rope_theta", 10'000);
+void read_llama_rope(const HubConfig& from, ModelConfig& to) {
+  const auto base = [](const HubConfig& of, double standard) {
+    return of.find("rope_theta") == nullptr ? standard : of.number("rope_theta", 1, 1e12);
+  };
+  to.rope_base = base(from, 10'000);
+  if (to.heads > 0 && to.width % to.heads == 0 && to.head_width == to.width / to.heads)
+    to.head_width = 0;
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
-    if (!from.has(key) || from.json()[key].empty()) continue;
+    if (!from.has(key)) continue;
+    if (!from.json()[key].is_object()) from.refuse(key, "it must be an object, or null");
+    if (from.json()[key].empty()) continue;
     const HubConfig rope(from.json()[key].dump(), text(from.path(), ": ", key));
-    for (const char* type : {"type", "rope_type"}) rope.require_word(type, "default", {"default"});
-    return rope.number("rope_theta", standard);
+    for (const char* type : {"type", "rope_type"}) {
+      if (rope.find(type) != nullptr && rope.word(type) != "default")
+        rope.refuse(type, "positions are rotated as they are here, which is called default");
+    }
+    if (rope.find("partial_rotary_factor") != nullptr &&
+        rope.number("partial_rotary_factor", 0, 1) != 1)
+      rope.refuse("partial_rotary_factor", "all channels of a head are rotated here");
+    to.rope_base = base(rope, to.rope_base);
+    return;
   }
-  return standard;
 }
 
-void read_llama(const HubConfig& from, ModelConfig& to) {
-  to.width = from.count("hidden_size", 4096);
-  to.layers = from.count("num_hidden_layers", 32);
-  to.heads = from.count("num_attention_heads", 32);
-  to.kv_heads = from.count("num_key_value_heads", to.heads);
-  to.ffn_width = from.count("intermediate_size", 11008);
-  to.vocabulary = from.count("vocab_size", 32000);
-  to.norm_eps = from.number("rms_norm_eps", 1e-6);
-  to.init_std = from.number("initializer_range", 0.02);
-  to.rope_base = rope_base(from);
-  to.tied_head = from.truth("tie_word_embeddings", false);
-  to.attention_dropout = from.rate_beside("attention_dropout", 0, to.dropout);
-  from.require_word("hidden_act", "silu", {"silu"});
-  from.require_truth("attention_bias", false, "linear layers have no biases here");
-  from.require_truth("mlp_bias", false, "linear layers have no biases here");
-  if (to.heads > 0)
-    from.require_count("head_dim", to.width / to.heads, to.width / to.heads,
-                       "heads are as wide as hidden_size / num_attention_heads here");
-}
-
-void write_llama(const ModelConfig& from, HubJson& to) {
-  to["hidden_size"] = from.width;
-  to["num_hidden_layers"] = from.layers;
-  to["num_attention_heads"] = from.heads;
-  to["num_key_value_heads"] = from.groups();
-  to["head_dim"] = from.head_dim();
-  to["intermediate_size"] = from.hidden();
-  to["vocab_size"] = from.vocabulary;
-  to["rms_norm_eps"] = from.norm_eps;
-  to["initializer_range"] = from.init_std;
-  // Both spellings: of version 4, and of version 5.
+/// Both spellings: of version 4, and of version 5.
+void write_llama_rope(const ModelConfig& from, HubJson& to) {
   to["rope_theta"] = from.rope_base;
   to["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", from.rope_base}};
-  to["tie_word_embeddings"] = from.tied_head;
-  to["attention_dropout"] = from.attention_rate();
-  to["hidden_act"] = "silu";
-  to["attention_bias"] = false;
-  to["mlp_bias"] = false;
-  // Where positions are rotary, a number only for the users of the file.
-  if (!to.contains("max_position_embeddings")) to["max_position_embeddings"] = from.context;
 }
 
 constexpr HubClass kLlamaClasses[] = {{kCausalLm, "LlamaForCausalLM"},
@@ -90,12 +125,18 @@ constexpr HubClass kLlamaClasses[] = {{kCausalLm, "LlamaForCausalLM"},
 constinit const HubFamily kHubLlama = {
     .model_type = "llama",
     .classes = kLlamaClasses,
+    .base_class = "LlamaModel",
     .family = &kLlama,
     .prefix = "model.",
     .names = kLlamaNames,
+    .ties = kLlamaTies,
     .unread = kLlamaUnread,
-    .read = read_llama,
-    .write = write_llama,
+    .keys = kLlamaBlocks,
+    .harmless = "pretraining_tp",
+    .read = read_llama_rope,
+    .write = write_llama_rope,
+    .grouped_queries = true,
+    .ends_by_padding = true,
 };
 
 }  // namespace tessera

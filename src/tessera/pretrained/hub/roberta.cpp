@@ -1,6 +1,5 @@
 /// RoBERTa as Hugging Face's folders have it: RobertaForMaskedLM.
 
-#include "tessera/base/error.h"
 #include "tessera/pretrained/hub/hub_encoder.h"
 #include "tessera/pretrained/hub/hub_family.h"
 
@@ -32,38 +31,34 @@ constexpr HubName kRobertaNames[] = {
     {.ours = "qa_outputs", .theirs = "qa_outputs", .tasks = kQuestionAnswering},
 };
 
-// Numbers of positions, a head for other tasks, and what the token embedding and lm_head.bias hold.
-constexpr std::string_view kRobertaUnread[] = {"embeddings.position_ids", "pooler.dense.*",
-                                               "lm_head.decoder.*"};
+constexpr HubTie kRobertaTies[] = {
+    {"roberta.embeddings.word_embeddings.weight", "lm_head.decoder.weight", false, kMaskedLm},
+    {"lm_head.bias", "lm_head.decoder.bias", false, kMaskedLm}};
+
+// Numbers of positions, and a head for other tasks.
+constexpr std::string_view kRobertaUnread[] = {"embeddings.position_ids", "pooler.dense.*"};
 
 /// Padding has row pad_token_id, 1, and tokens begin behind it.
 constexpr std::int64_t kUnreadPositions = 2;
 
-void read_roberta(const HubConfig& from, ModelConfig& to) {
-  read_encoder(from, 0.1, to);
-  to.classifier_dropout = read_classifier_dropout(from, "classifier_dropout", -1);
-  to.positions = from.count("max_position_embeddings", 512) - kUnreadPositions;
-  if (to.positions < 1)
-    fail(Fault::Data, from.path(), ": max_position_embeddings is ", to.positions + kUnreadPositions,
-         "; the first ", kUnreadPositions, " of these rows are not of tokens, so it must be more");
-  to.vocabulary = from.count("vocab_size", 50265);
-  from.require_count("pad_token_id", 1, 1, "positions count from 2 here, one behind padding's");
-  from.require_word("position_embedding_type", "absolute", {"absolute"});
-  from.require_count("type_vocab_size", 2, 1, "all tokens have one type here");
-  from.require_truth("tie_word_embeddings", true, "the decoder is the token embedding here");
-  from.require_truth("is_decoder", false, "tokens see both sides here");
-}
-
-void write_roberta(const ModelConfig& from, HubJson& to) {
-  write_encoder(from, to);
-  to["classifier_dropout"] = nullptr;
-  if (from.classifier_dropout >= 0) to["classifier_dropout"] = from.classifier_dropout;
-  to["max_position_embeddings"] = from.most_positions() + kUnreadPositions;
-  to["vocab_size"] = from.vocabulary;
-  to["pad_token_id"] = 1;
-  to["type_vocab_size"] = 1;
-  to["tie_word_embeddings"] = true;
-}
+constexpr HubKey kRobertaKeys[] = {
+    hub_rate("hidden_dropout_prob", &ModelConfig::dropout, 0.1),
+    hub_rate("attention_probs_dropout_prob", &ModelConfig::attention_dropout, 0.1),
+    kHubClassifierDropout,
+    {.key = "max_position_embeddings",
+     .slot = &ModelConfig::positions,
+     .standard = 512,
+     .behind = kUnreadPositions},
+    {.key = "vocab_size", .slot = &ModelConfig::vocabulary, .standard = 50265},
+    must_be("pad_token_id", 1, "positions count from 2 here, one behind padding's"),
+    {.key = "type_vocab_size",
+     .use = HubUse::Must,
+     .standard = 2,
+     .must = 1,
+     .why = "all tokens have one type here, so it must be 1"},
+};
+constexpr std::span<const HubKey> kRobertaBlocks[] = {kHubEncoderKeys, kHubTextEncoderKeys,
+                                                      kRobertaKeys};
 
 constexpr HubClass kRobertaClasses[] = {
     {kMaskedLm, "RobertaForMaskedLM"},
@@ -76,12 +71,13 @@ constexpr HubClass kRobertaClasses[] = {
 constinit const HubFamily kHubRoberta = {
     .model_type = "roberta",
     .classes = kRobertaClasses,
+    .base_class = "RobertaModel",
     .family = &kRoberta,
     .prefix = "roberta.",
     .names = kRobertaNames,
+    .ties = kRobertaTies,
     .unread = kRobertaUnread,
-    .read = read_roberta,
-    .write = write_roberta,
+    .keys = kRobertaBlocks,
 };
 
 }  // namespace tessera

@@ -1,7 +1,11 @@
 /// T5 as Hugging Face's folders have it: T5ForConditionalGeneration, versions 1.0 and 1.1.
 
+#include <cmath>
+
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
 #include "tessera/models/translation.h"
-#include "tessera/nn/layers.h"
+#include "tessera/pretrained/hub/hub_encoder.h"
 #include "tessera/pretrained/hub/hub_family.h"
 
 namespace tessera {
@@ -64,58 +68,100 @@ constexpr HubName kT5Names[] = {
     {"head.weight", "lm_head.weight"},
 };
 
-// Tables and a head that are the shared one, and numbers of positions that old files have between
-// encoder and decoder, where nothing reads them.
+constexpr HubTie kT5Ties[] = {{"shared.weight", "encoder.embed_tokens.weight"},
+                              {"shared.weight", "decoder.embed_tokens.weight"},
+                              {"shared.weight", "lm_head.weight", true}};
+
+// Numbers of positions that old files have between encoder and decoder, where nothing reads them.
 constexpr std::string_view kT5Unread[] = {
-    "encoder.embed_tokens.weight", "decoder.embed_tokens.weight", "lm_head.weight",
     "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"};
 
-void read_t5(const HubConfig& from, ModelConfig& to) {
-  to.width = from.count("d_model", 512);
-  to.heads = from.count("num_heads", 8);
-  to.head_width = from.count("d_kv", 64);
-  to.ffn_width = from.count("d_ff", 2048);
-  to.layers = from.count("num_layers", 6);
-  to.decoder_layers = from.count("num_decoder_layers", to.layers);
-  to.vocabulary = from.count("vocab_size", 32128);
-  to.norm_eps = from.number("layer_norm_epsilon", 1e-6);
-  to.init_std = from.number("initializer_factor", 1);
-  to.dropout = from.same_rate({"dropout_rate"}, 0.1);
-  to.activation = from.word("feed_forward_proj", kT5Plain);
-  from.require_word("feed_forward_proj", kT5Plain, {kT5Plain, kT5Gated});
-  from.require_count("relative_attention_num_buckets", kDistanceKinds, kDistanceKinds,
-                     "so many kinds of distances there are here");
-  from.require_count("relative_attention_max_distance", kFarDistance, kFarDistance,
-                     "this is the furthest distance that is told apart here");
-  from.require_truth("is_decoder", false, "there are an encoder and a decoder here");
-  // Later versions write true as tie_word_embeddings of all, and say by the other key which it is.
-  to.tied_head = from.truth("scale_decoder_outputs", from.truth("tie_word_embeddings", true));
-  const auto id = [&](std::string_view key, std::int64_t standard) {
-    return static_cast<std::int32_t>(from.id(key, standard));
+constexpr HubKey kT5Keys[] = {
+    {.key = "d_model", .slot = &ModelConfig::width, .standard = 512, .also = "hidden_size"},
+    {.key = "num_heads", .slot = &ModelConfig::heads, .standard = 8, .also = "num_attention_heads"},
+    {.key = "d_kv", .slot = &ModelConfig::head_width, .standard = 64, .also = "head_dim"},
+    {.key = "d_ff", .slot = &ModelConfig::ffn_width, .standard = 2048},
+    {.key = "num_layers", .slot = &ModelConfig::layers, .standard = 6, .also = "num_hidden_layers"},
+    {.key = "num_decoder_layers", .slot = &ModelConfig::decoder_layers, .standard = 0, .null = 0},
+    {.key = "vocab_size", .slot = &ModelConfig::vocabulary, .standard = 32128},
+    {.key = "relative_attention_num_buckets", .slot = &ModelConfig::distance_kinds, .standard = 32},
+    {.key = "relative_attention_max_distance", .slot = &ModelConfig::far_distance, .standard = 128},
+    {.key = "layer_norm_epsilon",
+     .slot = &ModelConfig::norm_eps,
+     .standard = 1e-6,
+     .least = 0,
+     .most = 1},
+    {.key = "initializer_factor",
+     .slot = &ModelConfig::init_std,
+     .standard = 1.0,
+     .least = 0,
+     .most = 1e6},
+    hub_rate("dropout_rate", &ModelConfig::dropout, 0.1),
+    {.key = "feed_forward_proj",
+     .slot = &ModelConfig::activation,
+     .standard = kT5Plain,
+     .words = "relu gated-gelu"},
+    // A length of samples that version 4 named; positions have no end.
+    {.key = "n_positions",
+     .slot = &ModelConfig::context,
+     .standard = kMostHubContext,
+     .write = HubWrite::Never},
+    must_have_been("is_decoder", false, "there are an encoder and a decoder here"),
+    {.key = "dense_act_fn", .use = HubUse::Own},
+    {.key = "is_gated_act", .use = HubUse::Own},
+    {.key = "tie_word_embeddings", .use = HubUse::Own},
+    {.key = "scale_decoder_outputs", .use = HubUse::Own},
+    {.key = "pad_token_id", .use = HubUse::Own},
+    {.key = "decoder_start_token_id", .use = HubUse::Own},
+    {.key = "eos_token_id", .use = HubUse::Own},
+};
+constexpr std::span<const HubKey> kT5Blocks[] = {kT5Keys};
+
+/// What version 4 and later derive from feed_forward_proj, and write beside it: it must agree.
+void judge_t5_activation(const HubConfig& from, const ModelConfig& to) {
+  const std::string wanted = is_gated(to) ? "gelu_new" : "relu";
+  const auto differs = [&](std::string_view key, std::string_view value) {
+    from.refuse(key, text("feed_forward_proj ", to.activation, " makes it ", value));
   };
-  const std::int32_t pad = id("pad_token_id", 0);
-  to.special_tokens =
-      to_text(TranslationTokens{pad, id("decoder_start_token_id", pad), id("eos_token_id", 1)});
+  if (from.find("dense_act_fn") != nullptr && from.word("dense_act_fn") != wanted)
+    differs("dense_act_fn", wanted);
+  if (from.find("is_gated_act") != nullptr && from.truth("is_gated_act") != is_gated(to))
+    differs("is_gated_act", is_gated(to) ? "true" : "false");
+}
+
+/// As version 5 does: tie_word_embeddings says whether logits are scaled, unless the other key
+/// does; the head is the table unless the weights have one of its own.
+void read_t5(const HubConfig& from, ModelConfig& to) {
+  judge_t5_activation(from, to);
+  bool scaled = true;
+  for (const char* key : {"tie_word_embeddings", "scale_decoder_outputs"}) {
+    if (from.has(key)) scaled = from.truth(key);
+  }
+  to.tied_head = true;
+  to.logit_scale = scaled ? 0 : 1;
+  const std::int32_t pad = from.id("pad_token_id", 0);
+  to.special_tokens = to_text(
+      TranslationTokens{pad, from.id("decoder_start_token_id", pad), from.id("eos_token_id", 1)});
+}
+
+void untie_t5(ModelConfig& model) {
+  const double scale = t5_logit_scale(model);
+  model.tied_head = false;
+  model.logit_scale = scale == 1 ? 0 : scale;
 }
 
 void write_t5(const ModelConfig& from, HubJson& to) {
-  to["d_model"] = from.width;
-  to["num_heads"] = from.heads;
-  to["d_kv"] = from.head_dim();
-  to["d_ff"] = from.hidden();
-  to["num_layers"] = from.layers;
-  to["num_decoder_layers"] = from.decoder();
-  to["vocab_size"] = from.vocabulary;
-  to["layer_norm_epsilon"] = from.norm_eps;
-  to["initializer_factor"] = from.init_std;
-  to["dropout_rate"] = from.dropout;
-  to["feed_forward_proj"] = from.activation;
-  to["relative_attention_num_buckets"] = kDistanceKinds;
-  to["relative_attention_max_distance"] = kFarDistance;
   to["is_encoder_decoder"] = true;
-  // A file of a later version has true here, whatever the head.
-  if (!to.contains("scale_decoder_outputs")) to["tie_word_embeddings"] = from.tied_head;
-  to["scale_decoder_outputs"] = from.tied_head;
+  const double scale = t5_logit_scale(from);
+  const bool scaled = scale != 1;
+  require(!scaled || scale == 1 / std::sqrt(static_cast<double>(from.width)),
+          "export: logit-scale is ", scale, "; transformers' T5 has 1 or 1/sqrt(width) alone");
+  // Version 4 knows the first key alone, by which it means both; in a file of version 5, which has
+  // the second, it is true whatever the head.
+  if (!to.contains("scale_decoder_outputs")) to["tie_word_embeddings"] = scaled;
+  to["scale_decoder_outputs"] = scaled;
+  to["dense_act_fn"] = is_gated(from) ? "gelu_new" : "relu";
+  to["is_gated_act"] = is_gated(from);
   const TranslationTokens tokens = translation_tokens(from);
   to["pad_token_id"] = tokens.pad;
   to["decoder_start_token_id"] = tokens.start;
@@ -129,12 +175,19 @@ constexpr HubClass kT5Classes[] = {{kSeq2SeqLm, "T5ForConditionalGeneration"}};
 constinit const HubFamily kHubT5 = {
     .model_type = "t5",
     .classes = kT5Classes,
+    .base_class = "T5Model",
     .family = &kT5,
     .prefix = "",
     .names = kT5Names,
+    .ties = kT5Ties,
     .unread = kT5Unread,
+    .keys = kT5Blocks,
+    .harmless = "classifier_dropout",
     .read = read_t5,
     .write = write_t5,
+    .untie = untie_t5,
+    // Version 1.1, of which version 5 too writes that it is tied.
+    .has_own_head = [](const ModelConfig& model) { return t5_logit_scale(model) == 1; },
 };
 
 }  // namespace tessera

@@ -20,27 +20,23 @@ constexpr HubName kVitNames[] = {
     {"layers.#.mlp.up", "vit.encoder.layer.#.intermediate.dense"},
     {"layers.#.mlp.down", "vit.encoder.layer.#.output.dense"},
     {"norm", "vit.layernorm"},
-    {"classifier", "classifier"},
+    {.ours = "classifier", .theirs = "classifier", .tasks = kImageClassification},
 };
 
 // Of models that were trained without classes, and what covers masked patches.
 constexpr std::string_view kVitUnread[] = {"pooler.dense.*", "embeddings.mask_token"};
 
-void read_vit(const HubConfig& from, ModelConfig& to) {
-  read_encoder(from, 0, to);
-  to.image_size = from.count("image_size", 224);
-  to.patch_size = from.count("patch_size", 16);
-  to.image_channels = from.count("num_channels", 3);
-  from.require_truth("qkv_bias", true, "queries, keys and values have biases here");
-}
-
-void write_vit(const ModelConfig& from, HubJson& to) {
-  write_encoder(from, to);
-  to["image_size"] = from.image_size;
-  to["patch_size"] = from.patch_size;
-  to["num_channels"] = from.image_channels;
-  to["qkv_bias"] = true;
-}
+constexpr HubKey kVitKeys[] = {
+    hub_rate("hidden_dropout_prob", &ModelConfig::dropout, 0.0),
+    hub_rate("attention_probs_dropout_prob", &ModelConfig::attention_dropout, 0.0),
+    {.key = "image_size", .slot = &ModelConfig::image_size, .standard = 224},
+    {.key = "patch_size", .slot = &ModelConfig::patch_size, .standard = 16},
+    {.key = "num_channels", .slot = &ModelConfig::image_channels, .standard = 3},
+    must_be("qkv_bias", true, "queries, keys and values have biases here"),
+};
+constexpr std::span<const HubKey> kVitBlocks[] = {kHubEncoderKeys, kVitKeys};
+// Of models that were trained without classes.
+constexpr std::string_view kVitHarmless = "encoder_stride pooler_output_size pooler_act";
 
 constexpr HubClass kVitClasses[] = {{kImageClassification, "ViTForImageClassification"}};
 
@@ -49,12 +45,13 @@ constexpr HubClass kVitClasses[] = {{kImageClassification, "ViTForImageClassific
 constinit const HubFamily kHubVit = {
     .model_type = "vit",
     .classes = kVitClasses,
+    .base_class = "ViTModel",
     .family = &kVit,
     .prefix = "vit.",
     .names = kVitNames,
     .unread = kVitUnread,
-    .read = read_vit,
-    .write = write_vit,
+    .keys = kVitBlocks,
+    .harmless = kVitHarmless,
 };
 
 }  // namespace tessera

@@ -1,0 +1,145 @@
+#include "tessera/pretrained/hub/hub_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <vector>
+
+#include "tessera/base/printable.h"
+#include "tessera/base/text.h"
+#include "tessera/data/file.h"
+#include "tessera/ir/strategy.h"
+#include "tessera/pretrained/hub/hub_config.h"
+
+namespace tessera {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Files of weights that are not read, by how their names are made; `*` stands for anything. The
+/// first that matches counts.
+struct OtherWeights {
+  std::string_view pattern, what_to_do;
+};
+constexpr std::string_view kAdapter =
+    "it is an adapter (LoRA), not a model: merge it with PEFT into its base model "
+    "(merge_and_unload, then save_pretrained) and give that folder";
+constexpr std::string_view kSaveAgain =
+    "weights are read from safetensors: load it with the program that wrote it, and save it with "
+    "transformers (save_pretrained)";
+constexpr OtherWeights kOtherWeights[] = {
+    {"adapter_model.*", kAdapter},
+    {"*.safetensors.index.json", "an index is read as model.safetensors.index.json: rename it"},
+    {"model-*-of-*.safetensors",
+     "these are shards, and model.safetensors.index.json, which says what is in which, is missing: "
+     "download it"},
+    {"consolidated*",
+     "these are weights under their maker's own names; the same repository has them as "
+     "model.safetensors or shards of it: download those"},
+    {"*.safetensors", "weights are read from model.safetensors: rename it if it is the model"},
+    {"pytorch_model*.bin",
+     "it is pickle, which can run any program and is not read here; make safetensors of it: "
+     "python3 -c \"from transformers import AutoModel as M; "
+     "M.from_pretrained('FOLDER').save_pretrained('NEW_FOLDER')\""},
+    {"tf_model.h5", kSaveAgain},
+    {"tf_model*", kSaveAgain},
+    {"model.ckpt*", kSaveAgain},
+    {"flax_model*", kSaveAgain},
+    {"*.gguf", "quantized weights are not read: give the model from which it was made"},
+    {"*.ggml", "quantized weights are not read: give the model from which it was made"},
+    {"*.onnx", kSaveAgain},
+    {"*.h5", kSaveAgain},
+    {"*.msgpack", kSaveAgain},
+    {"*.ckpt", kSaveAgain},
+    {"*.pth", kSaveAgain},
+    {"*.pt", kSaveAgain},
+    {"*.bin", kSaveAgain},
+};
+/// Beside weights, what a program left of its own.
+constexpr std::string_view kNoWeights[] = {"training_args.bin", "optimizer.*", "scheduler.*",
+                                           "rng_state*", "scaler.pt"};
+
+struct FoundWeights {
+  std::string name;
+  const OtherWeights* kind = nullptr;
+};
+
+/// The file of weights that tells most: that of the first row which one matches.
+FoundWeights other_weights(const std::string& folder) {
+  FoundWeights out;
+  std::error_code error;
+  std::vector<std::string> names;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
+    names.push_back(entry.path().filename().string());
+  std::ranges::sort(names);
+  for (const std::string& name : names) {
+    const auto like = [&](std::string_view pattern) { return matches(pattern, name); };
+    if (std::ranges::any_of(kNoWeights, like)) continue;
+    const auto kind = std::ranges::find_if(kOtherWeights, like, &OtherWeights::pattern);
+    if (kind == std::end(kOtherWeights)) continue;
+    if (out.kind == nullptr || &*kind < out.kind) out = {name, &*kind};
+  }
+  return out;
+}
+
+/// Also of a link that leads nowhere.
+bool is_named_in(const std::string& folder, const char* name) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(fs::path(folder) / name, ignored));
+}
+
+/// ", of the model NAME", where the adapter says so.
+std::string base_of_adapter(const std::string& folder) {
+  const std::string file = (fs::path(folder) / "adapter_config.json").string();
+  const HubJson json = parse_hub_json(read_file(file, Fault::Data), file, Fault::Data);
+  const auto base = json.is_object() ? json.find("base_model_name_or_path") : json.end();
+  return base == json.end() || !base->is_string()
+             ? ""
+             : text(", of the model ", printable(base->get<std::string>()));
+}
+
+}  // namespace
+
+void require_no_pointer(std::string_view begin_of_file, const std::string& path, Fault fault) {
+  if (!begin_of_file.starts_with("version https://git-lfs")) return;
+  fail(fault, path, " is a pointer of Git LFS, not the file itself; get it by `git lfs pull` in ",
+       "its folder, or by `hf download`");
+}
+
+void refuse_other_folder(const std::string& folder) {
+  const auto has = [&](const char* name) { return is_named_in(folder, name); };
+  if (has("adapter_config.json"))
+    fail(Fault::Data, "'", folder, "' has adapter_config.json and no config.json: it is an ",
+         "adapter (LoRA)", base_of_adapter(folder), ", not a model; merge it with PEFT ",
+         "(merge_and_unload, then save_pretrained) and give that folder");
+  if (has("modules.json")) {
+    std::string model = "0_Transformer";
+    std::error_code ignored;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
+      if (fs::is_regular_file(entry.path() / "config.json", ignored))
+        model = entry.path().filename().string();
+    }
+    fail(Fault::Data, "'", folder, "' is a folder of sentence-transformers, whose model lies in a ",
+         "folder below it; give '", (fs::path(folder) / model).string(), "'");
+  }
+  if (const FoundWeights found = other_weights(folder); found.kind != nullptr)
+    fail(Fault::Data, "'", folder, "' has ", found.name, " and no config.json, which says what ",
+         "model it is; give a folder as transformers saves it (save_pretrained)");
+}
+
+void refuse_adapter_beside_model(const std::string& folder) {
+  if (!is_named_in(folder, "adapter_config.json")) return;
+  fail(Fault::Data, "'", folder, "' has an adapter (adapter_config.json)", base_of_adapter(folder),
+       ", beside a config.json; merge it with PEFT (merge_and_unload, then save_pretrained) and "
+       "give that folder, or, if its weights are merged already, move adapter_config.json away");
+}
+
+void refuse_without_weights(const std::string& folder) {
+  if (const FoundWeights found = other_weights(folder); found.kind != nullptr)
+    fail(Fault::Checkpoint, "'", folder, "' has no model.safetensors, but ", printable(found.name),
+         "; ", found.kind->what_to_do);
+  fail(Fault::Checkpoint, "'", folder, "' has a config.json and no weights (model.safetensors); ",
+       "download them, or give --init-from-config to begin with random numbers");
+}
+
+}  // namespace tessera

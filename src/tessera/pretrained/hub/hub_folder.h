@@ -1,0 +1,26 @@
+#pragma once
+/// Folders and files that are no model that can be read, and what to do with each.
+
+#include <string>
+#include <string_view>
+
+#include "tessera/base/error.h"
+
+namespace tessera {
+
+/// Refuses a folder without a config.json by what it is: an adapter, a folder of
+/// sentence-transformers, files of another format. Nothing of these: it does nothing.
+/// Errors: Fault::Data.
+void refuse_other_folder(const std::string& folder);
+
+/// Refuses an adapter beside a model: which of the two is meant is not clear. Errors: Fault::Data.
+void refuse_adapter_beside_model(const std::string& folder);
+
+/// Refuses a folder with a config.json and without weights that can be read, by the files of
+/// weights that it has; without any, by how to begin anew. Errors: Fault::Checkpoint.
+[[noreturn]] void refuse_without_weights(const std::string& folder);
+
+/// Refuses a pointer of Git LFS, which is where a file is to be. Errors: `fault`.
+void require_no_pointer(std::string_view begin_of_file, const std::string& path, Fault fault);
+
+}  // namespace tessera

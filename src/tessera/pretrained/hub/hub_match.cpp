@@ -1,0 +1,232 @@
+#include "tessera/pretrained/hub/hub_match.h"
+
+#include <algorithm>
+#include <set>
+
+#include "tessera/base/error.h"
+#include "tessera/base/printable.h"
+#include "tessera/base/text.h"
+#include "tessera/ir/strategy.h"
+#include "tessera/models/parameter_shapes.h"
+#include "tessera/pretrained/hub/hub_names.h"
+#include "tessera/pretrained/hub/hub_rows.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::int64_t kElementsAtATime = 1 << 20;
+
+/// "mlm" of "mlm.dense.weight": what begins anew as one.
+std::string_view head_of(std::string_view ours) { return ours.substr(0, ours.find('.')); }
+/// The same of the tasks that it is of.
+std::pair<std::string_view, std::string_view> head_of(const HubTensor& tensor) {
+  return {head_of(tensor.ours), tensor.tasks};
+}
+
+/// Calls `visit` with pieces of a tensor, until it returns false.
+template <typename Visit>
+void each_piece(const HubWeights& weights, const std::string& name, const Visit& visit) {
+  const std::int64_t all = weights.find(name)->type.numel();
+  std::vector<float> values;
+  for (std::int64_t first = 0; first < all; first += kElementsAtATime) {
+    values.resize(static_cast<std::size_t>(std::min(kElementsAtATime, all - first)));
+    weights.read(name, first, values);
+    if (!visit(first, values)) return;
+  }
+}
+
+/// Builds a HubMatch.
+class Matcher {
+ public:
+  Matcher(const HubFamily& family, const HubWeights& weights, const HubConfig& from,
+          const std::string& folder, HubModel& model)
+      : family_(family),
+        weights_(weights),
+        from_(from),
+        folder_(folder),
+        model_(model),
+        names_(family, hub_tensors(family, model.config, HubHeads::OfAllTasks), weights, folder) {}
+
+  HubMatch match() {
+    for (const HubTie& tie : family_.ties) settle(tie);
+    // The head is in the table where the model is not tied.
+    std::vector<HubTensor> table = hub_tensors(family_, model_.config, HubHeads::OfAllTasks);
+    refuse_missing(table);
+    for (const HubTensor& tensor : table) add(tensor);
+    for (const HubZeros& zeros : family_.zeros) check_zeros(zeros);
+    tell_unused();
+    return std::move(out_);
+  }
+
+ private:
+  /// By its name of the table, or by that of a tie.
+  std::string find(const std::string& theirs) const {
+    const std::string found = names_.find(theirs);
+    const auto other = stands_for_.find(theirs);
+    return !found.empty() || other == stands_for_.end() ? found : other->second;
+  }
+
+  void settle(const HubTie& tie);
+  void refuse_missing(const std::vector<HubTensor>& table) const;
+  void add(const HubTensor& tensor);
+  void check_zeros(const HubZeros& zeros);
+  void tell_unused();
+  bool equal(const std::string& a, const std::string& b) const;
+
+  const HubFamily& family_;
+  const HubWeights& weights_;
+  const HubConfig& from_;
+  const std::string& folder_;
+  HubModel& model_;
+  const HubNames names_;
+  std::map<std::string, std::string, std::less<>> stands_for_;  // by name of the table
+  std::set<std::string> used_;
+  HubMatch out_;
+};
+
+bool Matcher::equal(const std::string& a, const std::string& b) const {
+  const StoredTensor &first = *weights_.find(a), &second = *weights_.find(b);
+  if (first.type.shape != second.type.shape) return false;
+  bool same = true;
+  std::vector<float> other;
+  each_piece(weights_, a, [&](std::int64_t at, const std::vector<float>& values) {
+    other.resize(values.size());
+    weights_.read(b, at, other);
+    return same = std::ranges::equal(values, other);
+  });
+  return same;
+}
+
+void Matcher::settle(const HubTie& tie) {
+  if (tie.may_differ && !model_.config.tied_head) return;
+  const std::string also = names_.find(tie.also);
+  if (also.empty()) return;
+  const std::string table = find(std::string(tie.theirs));
+  if (table.empty()) {
+    stands_for_.emplace(tie.theirs, also);
+    used_.insert(also);
+    return;
+  }
+  if (equal(table, also)) {
+    used_.insert(also);
+    return;
+  }
+  if (!is_of_task(tie.tasks, model_.task.task)) return;  // a head that is not read: told as such
+  if (!tie.may_differ)
+    fail(Fault::Checkpoint, weights_.file_of(also), ": tensor '", printable(also),
+         "' differs from '", printable(table), "', and a model of ", family_.model_type,
+         " has one tensor for both here; remove the one that is not meant from the folder");
+  if (!family_.has_own_head(model_.config))
+    model_.notices.push_back(
+        text("'", folder_, "': tensor '", printable(also), "' differs from '", printable(table),
+             "', so the head is a matrix of its own, although config.json ties the two"));
+  family_.untie(model_.config);
+}
+
+void Matcher::refuse_missing(const std::vector<HubTensor>& table) const {
+  std::set<std::pair<std::string_view, std::string_view>> heads_there;
+  for (const HubTensor& tensor : table) {
+    if (!tensor.tasks.empty() && !find(tensor.theirs).empty()) heads_there.insert(head_of(tensor));
+  }
+  std::vector<std::string> lacking;
+  for (const HubTensor& tensor : table) {
+    const bool of_class = model_.task.named && is_of_task(tensor.tasks, model_.task.task);
+    const bool wanted = tensor.tasks.empty() || of_class || heads_there.contains(head_of(tensor));
+    if (wanted && find(tensor.theirs).empty()) lacking.push_back(tensor.theirs);
+  }
+  if (lacking.empty()) return;
+  const std::string missing = missing_sizes(family_.keys, from_);
+  fail(Fault::Checkpoint, "'", folder_, "' lacks ", lacking.size(), " of the tensors that ",
+       from_.path(), " describes: ", some_of(lacking),
+       missing.empty() ? "" : text(" (in config.json ", missing, ", as in transformers)"),
+       "; download it again, or give --init-from-config to begin with random numbers alone");
+}
+
+void Matcher::add(const HubTensor& tensor) {
+  const std::string found = find(tensor.theirs);
+  if (found.empty()) return;
+  used_.insert(found);
+  const StoredTensor& stored = *weights_.find(found);
+  if (!stored.other_dtype.empty() || !is_float(stored.type.dtype))
+    fail(Fault::Checkpoint, weights_.file_of(found), ": tensor '", printable(found), "' is of ",
+         stored.other_dtype.empty() ? std::string(to_text(stored.type.dtype)) : stored.other_dtype,
+         "; weights are read from F32, F64, BF16 and F16");
+  const Shape& theirs = stored.type.shape;
+  if (theirs.ndim() == 0)
+    fail(Fault::Checkpoint, weights_.file_of(found), ": tensor '", printable(found),
+         "' is a single number");
+  const bool transposed = tensor.order == HubOrder::InOut && theirs.ndim() == 2;
+  Shape shape = theirs;
+  if (transposed) shape = {theirs[1], theirs[0]};
+  const auto [at, is_new] = out_.parameters.emplace(tensor.ours, shape);
+  if (!is_new) at->second[0] += shape[0];
+  out_.sources[tensor.ours].push_back({found, tensor.rows, transposed});
+}
+
+void Matcher::check_zeros(const HubZeros& zeros) {
+  const std::string name = names_.find(zeros.name);
+  if (name.empty()) return;
+  used_.insert(name);
+  const Shape wanted = zeros.shape(model_.config);
+  if (weights_.find(name)->type.shape != wanted)
+    fail(Fault::Checkpoint, weights_.file_of(name), ": tensor '", printable(name), "' is ",
+         weights_.find(name)->type.shape, "; ", from_.path(), " makes it ", wanted);
+  each_piece(weights_, name, [&](std::int64_t first, const std::vector<float>& values) {
+    const auto other = std::ranges::find_if(values, [](float value) { return value != 0; });
+    if (other != values.end())
+      fail(Fault::Data, weights_.file_of(name), ": tensor '", printable(name), "' has ", *other,
+           " as element ", first + (other - values.begin()),
+           "; it must be zeros, as nothing is added in its place here");
+    return true;
+  });
+}
+
+void Matcher::tell_unused() {
+  std::vector<std::string> unused;
+  for (const std::string& name : weights_.names()) {
+    const std::string bare = names_.bare(name);
+    const bool unread = std::ranges::any_of(
+        family_.unread, [&](std::string_view pattern) { return matches(pattern, bare); });
+    if (!used_.contains(name) && !unread) unused.push_back(name);
+  }
+  if (!unused.empty())
+    model_.notices.push_back(
+        text("tensors of '", folder_, "' that this model has no use for: ", some_of(unused)));
+}
+
+}  // namespace
+
+HubMatch match_tensors(const HubFamily& family, const HubWeights& weights, const HubConfig& from,
+                       const std::string& folder, HubModel& model) {
+  HubMatch out = Matcher(family, weights, from, folder, model).match();
+  for (const std::string& notice : weights.notices()) model.notices.push_back(notice);
+  check_shapes(out, family, weights, from, model.config);
+  return out;
+}
+
+void check_shapes(const HubMatch& match, const HubFamily& family, const HubWeights& weights,
+                  const HubConfig& from, const ModelConfig& model, std::string_view anew) {
+  const auto wanted = parameter_shapes(model);
+  for (const auto& [name, sources] : match.sources) {
+    const auto found = wanted.find(name);
+    if (found == wanted.end() || (!anew.empty() && head_of(name) == anew)) continue;
+    const ModelConfig stack = of_stack(model, name);
+    for (const HubSource& source : sources) {
+      const Shape theirs = weights.find(source.name)->type.shape,
+                  right = hub_shape(source.rows, source.transposed, found->second, stack);
+      if (theirs == right) continue;
+      std::vector<std::string> keys;
+      for (int d = 0; d < right.ndim(); ++d) {
+        const bool same = d < theirs.ndim() && theirs[d] == right[d];
+        const std::string of_size = same ? "" : keys_of_size(family.keys, from, right[d]);
+        if (!of_size.empty()) keys.push_back(of_size);
+      }
+      fail(Fault::Checkpoint, weights.file_of(source.name), ": tensor '", printable(source.name),
+           "' is ", theirs, "; ", from.path(), " makes it ", right,
+           keys.empty() ? "" : text(" (", join(keys, "; "), ")"));
+    }
+  }
+}
+
+}  // namespace tessera
