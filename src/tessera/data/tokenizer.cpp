@@ -25,13 +25,13 @@ struct RoleNames {
   std::array<std::string_view, 4> usual;
 };
 constexpr RoleNames kRoleNames[] = {
-    {"pad", &SpecialTokens::pad, {"[PAD]", "<pad>"}},
-    {"unk", &SpecialTokens::unk, {"[UNK]", "<unk>"}},
-    {"cls", &SpecialTokens::cls, {"[CLS]", "<cls>"}},
-    {"sep", &SpecialTokens::sep, {"[SEP]", "<sep>"}},
-    {"mask", &SpecialTokens::mask, {"[MASK]", "<mask>"}},
-    {"bos", &SpecialTokens::bos, {"<s>", "<bos>", "<|begin_of_text|>", "<|endoftext|>"}},
-    {"eos", &SpecialTokens::eos, {"</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>"}},
+    {"pad_token", &SpecialTokens::pad, {"[PAD]", "<pad>"}},
+    {"unk_token", &SpecialTokens::unk, {"[UNK]", "<unk>"}},
+    {"cls_token", &SpecialTokens::cls, {"[CLS]", "<cls>"}},
+    {"sep_token", &SpecialTokens::sep, {"[SEP]", "<sep>"}},
+    {"mask_token", &SpecialTokens::mask, {"[MASK]", "<mask>"}},
+    {"bos_token", &SpecialTokens::bos, {"<s>", "<bos>", "<|begin_of_text|>", "<|endoftext|>"}},
+    {"eos_token", &SpecialTokens::eos, {"</s>", "<eos>", "<|end_of_text|>", "<|endoftext|>"}},
 };
 
 }  // namespace
@@ -48,15 +48,10 @@ Tokenizer Tokenizer::of(TokenizerFiles files, const std::string& where) {
   const auto parts = std::make_shared<Parts>();
   parts->files = std::move(files);
   parts->where = where;
-  const auto model = parts->files.find(tokenizer::kSentencePiece);
-  const bool is_model =
-      model != parts->files.end() && !parts->files.contains(tokenizer::kTokenizerJson) &&
-      !parts->files.contains(tokenizer::kVocabTxt) && !parts->files.contains(tokenizer::kVocabJson);
-  const nlohmann::json document =
-      is_model ? nlohmann::json::object() : tokenizer::document_of(parts->files, where);
-  const tokenizer::JsonPart root(document, where);
-  if (is_model) {
-    parts->read_model(model->second, root);
+  const tokenizer::TokenizerDocument document = tokenizer::document_of(parts->files, where);
+  const tokenizer::JsonPart root(document.json, tokenizer::main_file(parts->files, where));
+  if (document.of_sentence_piece) {
+    parts->read_model(parts->files.at(tokenizer::kSentencePiece), root);
   } else {
     parts->read_document(root);
   }
@@ -72,12 +67,10 @@ Tokenizer Tokenizer::of(TokenizerFiles files, const std::string& where) {
     }
   }
   const Tokenizer out(parts);
-  const auto named = tokenizer::named_special_tokens(parts->files, where);
   for (const RoleNames& role : kRoleNames) {
     std::optional<std::int32_t>& id = parts->special.*role.id;
-    for (const auto& [of_role, token] : named) {
-      if (of_role == role.role) id = out.id_of(token);
-    }
+    if (const tokenizer::TokenText* const token = document.settings.role(role.role))
+      id = out.id_of(token->content);
     for (const std::string_view usual : role.usual) {
       const tokenizer::AddedToken* const found = parts->added.find(usual);
       if (!id && found != nullptr && found->special) id = found->id;

@@ -150,7 +150,15 @@ void check_data(PreparedRun& run, Problems& problems) {
   const bool told = c.vocabulary == VocabularyKind::Bpe &&
                     c.model.vocabulary < vocabulary_for(c.model.family, Bpe::kBytes);
   const VocabularyKind kind = run.data.vocabulary.kind();
-  if (!run.from && !told && c.model.vocabulary < least)
+  // Of a folder's model that has fewer rows than its tokenizer has tokens, only ids that come
+  // count.
+  const bool may_lack = (run.init || run.pretrained) && kind == VocabularyKind::Tokenizer && least == known;
+  if (may_lack && c.model.vocabulary < least) {
+    run.notices.push_back(text("the tokenizer has ", known, " tokens and the model of '",
+                               c.init_from, "' ", c.model.vocabulary,
+                               " rows; a text with an id from ", c.model.vocabulary,
+                               " on is refused"));
+  } else if (!run.from && !told && c.model.vocabulary < least) {
     problems.add(text(
         "vocab-size ", c.model.vocabulary, " is less than the ", known, " ",
         kind == VocabularyKind::Bpe || kind == VocabularyKind::Tokenizer ? "tokens" : to_text(kind),
@@ -159,6 +167,7 @@ void check_data(PreparedRun& run, Problems& problems) {
             ? text(" and the ", least - known, " special tokens of family ", c.model.family)
             : "",
         "; give 0 or at least ", least));
+  }
 }
 
 void require_ids_of(const Dataset& data, std::int64_t vocabulary) {

@@ -1,4 +1,6 @@
-/// Tokenizer files of other programs: tokenizer.json, and vocab.txt, which most damaged files are.
+/// Tokenizer files of other programs: tokenizer.json; tokenizer_config.json,
+/// special_tokens_map.json and added_tokens.json beside a vocab.txt; and vocab.txt, which most
+/// damaged files are.
 
 #include "tessera/data/tokenizer.h"
 #include "fuzz/target.h"
@@ -32,10 +34,19 @@ void use(const Tokenizer& tokenizer, std::string_view input) {
 }
 
 void run(std::string_view input) {
-  const bool json = input.find('{') != std::string_view::npos;
-  const Tokenizer tokenizer =
-      Tokenizer::of({{json ? "tokenizer.json" : "vocab.txt", std::string(input)}}, "input");
-  use(tokenizer, input);
+  const auto has = [&](std::string_view part) { return input.find(part) != input.npos; };
+  const std::string bytes(input);
+  if (has("_token")) {
+    for (const char* const file :
+         {"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"}) {
+      try {
+        use(Tokenizer::of({{"vocab.txt", "[UNK]\n[CLS]\n[SEP]\na\nb\n"}, {file, bytes}}, "input"),
+            input);
+      } catch (const Error&) {  // refused
+      }
+    }
+  }
+  use(Tokenizer::of({{has("{") ? "tokenizer.json" : "vocab.txt", bytes}}, "input"), input);
 }
 
 }  // namespace

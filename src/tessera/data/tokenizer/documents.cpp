@@ -53,14 +53,30 @@ json flag_of(const json& config, const char* key, const json& missing) {
 
 }  // namespace
 
-json document_of_vocab_txt(const std::string& bytes, const json& config, const std::string& file) {
+json vocabulary_of_vocab_txt(const std::string& bytes, const std::string& file) {
   require_utf8_file(bytes, file);
-  json vocabulary = json::object();
+  json out = json::object();
   std::vector<std::string> lines = split(bytes, '\n');
   if (!lines.empty() && lines.back().empty()) lines.pop_back();
   if (lines.empty())
     fail(Fault::Data, "tokenizer file '", file, "' is empty; restore it: a token in each line");
-  for (std::size_t i = 0; i < lines.size(); ++i) vocabulary[std::string(trimmed_end(lines[i]))] = i;
+  for (std::size_t i = 0; i < lines.size(); ++i) out[std::string(trimmed_end(lines[i]))] = i;
+  return out;
+}
+
+json merges_of_lines(const std::string& bytes, const std::string& file) {
+  require_utf8_file(bytes, file);
+  json out = json::array();
+  for (std::string& line : split(bytes, '\n')) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    out.push_back(std::move(line));
+  }
+  if (!out.empty() && out.back().get_ref<const std::string&>().empty()) out.erase(out.size() - 1);
+  return out;
+}
+
+json document_of_vocab_txt(const std::string& bytes, const json& config, const std::string& file) {
+  json vocabulary = vocabulary_of_vocab_txt(bytes, file);
   json added = json::array();
   for (const char* const token : {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"}) {
     if (vocabulary.contains(token)) added.push_back(added_token(token, vocabulary[token]));
@@ -86,45 +102,17 @@ json document_of_vocab_txt(const std::string& bytes, const json& config, const s
 }
 
 json document_of_vocab_json(json vocabulary, const std::string& merges, const json& config,
-                            std::vector<std::pair<std::string, std::string>> special,
-                            const std::string& merges_file) {
-  require_utf8_file(merges, merges_file);
-  constexpr const char* kEnd = "<|endoftext|>";
-  if (special.empty()) special.emplace_back("eos", kEnd);
+                            std::vector<std::string> special, const std::string& merges_file) {
+  if (special.empty()) special.emplace_back("<|endoftext|>");
   json added = json::array();
-  std::vector<std::string> seen;
-  for (const auto& [role, token] : special) {
-    if (!vocabulary.contains(token) || std::ranges::find(seen, token) != seen.end()) continue;
-    seen.push_back(token);
-    added.push_back(added_token(token, vocabulary[token]));
-    if (role == "mask") added.back()["lstrip"] = true;
+  for (const std::string& token : special) {
+    if (vocabulary.contains(token)) added.push_back(added_token(token, vocabulary[token]));
   }
-  json lines = json::array();
-  for (std::string& line : split(merges, '\n')) {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
-    lines.push_back(std::move(line));
-  }
-  if (!lines.empty() && lines.back().get_ref<const std::string&>().empty())
-    lines.erase(lines.size() - 1);
   json out = {{"version", "1.0"}, {"added_tokens", added}};
   out["pre_tokenizer"] = {{"type", "ByteLevel"},
                           {"add_prefix_space", flag_of(config, "add_prefix_space", false)}};
-  const auto name = config.find("tokenizer_class");
-  const bool roberta = name != config.end() && name->is_string() &&
-                       starts_with(name->get_ref<const std::string&>(), "Roberta");
-  const auto of_role = [&](const std::string& role, const char* usual) {
-    for (const auto& [key, token] : special) {
-      if (key == role) return token;
-    }
-    return std::string(usual);
-  };
-  const std::string cls = of_role("cls", "<s>"), sep = of_role("sep", "</s>");
-  if (roberta && vocabulary.contains(cls) && vocabulary.contains(sep))
-    out["post_processor"] = {{"type", "RobertaProcessing"},
-                             {"cls", {cls, vocabulary[cls]}},
-                             {"sep", {sep, vocabulary[sep]}}};
   out["decoder"] = {{"type", "ByteLevel"}};
-  out["model"] = {{"type", "BPE"}, {"merges", std::move(lines)}};
+  out["model"] = {{"type", "BPE"}, {"merges", merges_of_lines(merges, merges_file)}};
   out["model"]["vocab"] = std::move(vocabulary);
   return out;
 }

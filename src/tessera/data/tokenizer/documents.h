@@ -3,7 +3,6 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace tessera::tokenizer {
@@ -15,11 +14,16 @@ namespace tessera::tokenizer {
 nlohmann::json document_of_vocab_txt(const std::string& bytes, const nlohmann::json& config,
                                      const std::string& file);
 
-/// GPT-2's vocab.json and merges.txt. `special`: role and token, as the files name them; without
-/// any, <|endoftext|> is one where the vocabulary has it.
+/// GPT-2's vocab.json and merges.txt. `special`: tokens that have roles; without any,
+/// <|endoftext|> is one where the vocabulary has it.
 nlohmann::json document_of_vocab_json(nlohmann::json vocabulary, const std::string& merges,
                                       const nlohmann::json& config,
-                                      std::vector<std::pair<std::string, std::string>> special,
+                                      std::vector<std::string> special,
                                       const std::string& merges_file);
+
+/// The tokens and ids of a vocab.txt.
+nlohmann::json vocabulary_of_vocab_txt(const std::string& bytes, const std::string& file);
+/// The lines of a merges.txt.
+nlohmann::json merges_of_lines(const std::string& bytes, const std::string& file);
 
 }  // namespace tessera::tokenizer

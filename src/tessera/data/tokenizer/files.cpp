@@ -8,6 +8,8 @@
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
 #include "tessera/data/file.h"
+#include "tessera/data/tokenizer/class_documents.h"
+#include "tessera/data/tokenizer/class_names.h"
 #include "tessera/data/tokenizer/documents.h"
 
 namespace tessera::tokenizer {
@@ -18,7 +20,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kModelNames[] = {"tokenizer.model", "spiece.model",
                                             "sentencepiece.bpe.model"};
-constexpr std::string_view kRoles[] = {"pad", "unk", "cls", "sep", "mask", "bos", "eos"};
 
 std::string beside(const std::string& path, const char* name) {
   return (fs::path(path).parent_path() / name).string();
@@ -38,38 +39,82 @@ std::string sentence_piece_of(const std::string& folder) {
   return "";
 }
 
-/// What there is beside the main files.
+/// What there is beside the main files. Where config.json says another class than these files, it
+/// is put down in tokenizer_config.json, because config.json is the model's and not recorded.
 void read_companions(const std::string& folder, TokenizerFiles& out) {
-  for (const char* const name : {kConfigJson, kSpecialMapJson}) {
-    const std::string path = (fs::path(folder) / name).string();
-    if (is_file(path)) out[name] = read_file(path);
+  const auto path_of = [&](const char* name) { return (fs::path(folder) / name).string(); };
+  for (const char* const name : {kConfigJson, kSpecialMapJson, kAddedTokensJson}) {
+    if (is_file(path_of(name))) out[name] = read_file(path_of(name));
   }
+  if (!is_file(path_of("config.json"))) return;
+  const auto parsed = [](const std::string& bytes) {
+    auto json = nlohmann::ordered_json::parse(bytes, nullptr, false);
+    return json.is_object() ? json : nlohmann::ordered_json::object();
+  };
+  auto config = parsed(out.contains(kConfigJson) ? out[kConfigJson] : "{}");
+  const bool byte_level = out.contains(kTokenizerJson) &&
+                          out[kTokenizerJson].find("\"ByteLevel\"") != std::string::npos;
+  const auto class_with = [&](const nlohmann::json& model) {
+    return class_of_configs(nlohmann::json(config), model, byte_level);
+  };
+  const std::string name = class_with(nlohmann::json(parsed(read_file(path_of("config.json")))));
+  if (name == class_with(nlohmann::json::object())) return;
+  config["tokenizer_class"] = name;
+  out[kConfigJson] = config.dump(2) + "\n";
 }
 
-/// The main files of a folder and where they lie; empty: it has no tokenizer.
-std::map<std::string, std::string> main_files(const std::string& folder) {
-  const auto path_of = [&](const char* name) { return (fs::path(folder) / name).string(); };
-  using Names = std::vector<const char*>;
-  for (const Names& names : {Names{kTokenizerJson}, {kVocabTxt}, {kVocabJson, kMergesTxt}}) {
+/// The main files of a folder and where they lie; empty: it has no tokenizer. `of_class`: those
+/// that the class takes, which go before others; empty: no class is known.
+std::map<std::string, std::string> main_files(const std::string& folder,
+                                              const std::vector<std::string>& of_class = {}) {
+  const auto path_of = [&](const std::string& name) {
+    return name == kSentencePiece ? sentence_piece_of(folder) : (fs::path(folder) / name).string();
+  };
+  using Names = std::vector<std::string>;
+  for (const Names& names : {Names{kTokenizerJson}, of_class, Names{kVocabTxt},
+                             Names{kVocabJson, kMergesTxt}, Names{kSentencePiece}}) {
     std::map<std::string, std::string> out;
-    for (const char* name : names) {
+    for (const std::string& name : names) {
       if (is_file(path_of(name))) out[name] = path_of(name);
     }
-    if (out.size() == names.size()) return out;
+    if (!out.empty() && out.size() == names.size()) return out;
   }
-  const std::string model = sentence_piece_of(folder);
-  if (model.empty()) return {};
-  return {{kSentencePiece, model}};
+  return {};
+}
+
+/// A tokenizer.model of which nothing says a class is that of any file: so transformers has it.
+void name_class(TokenizerFiles& files) {
+  auto config = nlohmann::ordered_json::object();
+  if (files.contains(kConfigJson)) {
+    config = nlohmann::ordered_json::parse(files[kConfigJson], nullptr, false);
+    if (!config.is_object() || config.contains("tokenizer_class")) return;
+  }
+  config["tokenizer_class"] = kFileClass;
+  files[kConfigJson] = config.dump(2) + "\n";
 }
 
 TokenizerFiles files_of_folder(const std::string& folder) {
   TokenizerFiles out;
-  for (const auto& [name, path] : main_files(folder)) out[name] = read_file(path);
-  if (out.empty())
+  const auto read_main = [&](const std::vector<std::string>& of_class) {
+    out.clear();
+    for (const auto& [name, path] : main_files(folder, of_class)) out[name] = read_file(path);
+    read_companions(folder, out);
+  };
+  if (!has_tokenizer_files(folder))
     fail(Fault::Data, "folder '", folder, "' holds no tokenizer: none of ", kTokenizerJson, ", ",
          kVocabTxt, ", ", kVocabJson, " with ", kMergesTxt, ", ", join(kModelNames),
          "; give the folder or the file of one");
-  read_companions(folder, out);
+  read_main({});
+  if (is_file((fs::path(folder) / kSentencePiece).string()) && out.contains(kSentencePiece))
+    name_class(out);
+  const auto config = out.find(kConfigJson);
+  if (out.contains(kTokenizerJson) || config == out.end()) return out;
+  const nlohmann::json parsed = nlohmann::json::parse(config->second, nullptr, false);
+  if (!parsed.is_object()) return out;
+  const std::vector<std::string> names =
+      files_of_class(class_of_configs(parsed, nlohmann::json::object(), false));
+  if (!std::ranges::all_of(names, [&](const std::string& name) { return out.contains(name); }))
+    read_main(names);
   return out;
 }
 
@@ -92,16 +137,6 @@ TokenizerFiles files_of_file(const std::string& path) {
   }
   read_companions(fs::path(path).parent_path().string(), out);
   return out;
-}
-
-/// The token of "cls_token": "[CLS]", or of an object with its content.
-std::string token_text(const nlohmann::json& file, const std::string& key) {
-  const auto found = file.find(key);
-  if (found == file.end()) return "";
-  if (found->is_string()) return found->get<std::string>();
-  if (!found->is_object()) return "";
-  const auto content = found->find("content");
-  return content != found->end() && content->is_string() ? content->get<std::string>() : "";
 }
 
 }  // namespace
@@ -130,42 +165,49 @@ nlohmann::json parse_json_file(const std::string& bytes, const std::string& file
        "; restore the file");
 }
 
-nlohmann::json document_of(const TokenizerFiles& files, const std::string& where) {
-  const auto path_of = [&](const char* name) { return text(where, "/", name); };
-  const auto config = [&] {
-    const auto found = files.find(kConfigJson);
-    return found == files.end() ? nlohmann::json::object()
-                                : parse_json_file(found->second, path_of(kConfigJson));
-  };
-  if (const auto found = files.find(kTokenizerJson); found != files.end())
-    return parse_json_file(found->second, path_of(kTokenizerJson));
-  if (const auto found = files.find(kVocabTxt); found != files.end())
-    return document_of_vocab_txt(found->second, config(), path_of(kVocabTxt));
-  if (const auto found = files.find(kVocabJson); found != files.end()) {
-    if (!files.contains(kMergesTxt))
+TokenizerDocument document_of(const TokenizerFiles& files, const std::string& where) {
+  const auto has = [&](const char* name) { return files.contains(name); };
+  const auto file = [&](const char* name) { return shown_file(where, name); };
+  TokenizerDocument out;
+  nlohmann::json document = has(kTokenizerJson)
+                                ? parse_json_file(files.at(kTokenizerJson), file(kTokenizerJson))
+                                : nlohmann::json::object();
+  out.settings = read_settings(files, document, where);
+  Settings& settings = out.settings;
+  if (!settings.class_name.empty()) {
+    out.json = document_of_class(files, std::move(document), settings, where);
+  } else if (has(kTokenizerJson)) {
+    out.json = std::move(document);
+  } else if (has(kVocabTxt)) {
+    out.json = document_of_vocab_txt(files.at(kVocabTxt), settings.config, file(kVocabTxt));
+  } else if (has(kVocabJson)) {
+    if (!has(kMergesTxt))
       fail(Fault::Data, "tokenizer '", where, "' has ", kVocabJson, " and no ", kMergesTxt,
            "; restore that file");
-    return document_of_vocab_json(parse_json_file(found->second, path_of(kVocabJson)),
-                                  files.at(kMergesTxt), config(),
-                                  named_special_tokens(files, where), path_of(kMergesTxt));
+    std::vector<std::string> special;
+    for (const auto& [role, token] : settings.roles) {
+      if (token) special.push_back(token->content);
+    }
+    out.json = document_of_vocab_json(parse_json_file(files.at(kVocabJson), file(kVocabJson)),
+                                      files.at(kMergesTxt), settings.config, std::move(special),
+                                      file(kMergesTxt));
+  } else if (has(kSentencePiece)) {
+    out.of_sentence_piece = true;
+    out.json = {
+        {"model",
+         {{"vocab", model_vocabulary(files.at(kSentencePiece), file(kSentencePiece)).vocabulary}}}};
+  } else {
+    fail(Fault::Data, "tokenizer '", where, "' has no file that makes one; restore them");
   }
-  fail(Fault::Data, "tokenizer '", where, "' has no file that makes one; restore them");
+  add_settings(out.json, settings, has(kTokenizerJson));
+  return out;
 }
 
-std::vector<std::pair<std::string, std::string>> named_special_tokens(const TokenizerFiles& files,
-                                                                      const std::string& where) {
-  std::vector<std::pair<std::string, std::string>> out;
-  for (const char* const name : {kSpecialMapJson, kConfigJson}) {
-    const auto found = files.find(name);
-    if (found == files.end()) continue;
-    const nlohmann::json json = parse_json_file(found->second, text(where, "/", name));
-    for (const std::string_view role : kRoles) {
-      const bool known = std::ranges::any_of(out, [&](const auto& p) { return p.first == role; });
-      const std::string token = token_text(json, text(role, "_token"));
-      if (!known && !token.empty()) out.emplace_back(role, token);
-    }
+std::string main_file(const TokenizerFiles& files, const std::string& where) {
+  for (const char* const name : {kTokenizerJson, kVocabTxt, kVocabJson, kSentencePiece}) {
+    if (files.contains(name)) return shown_file(where, name);
   }
-  return out;
+  return where;
 }
 
 }  // namespace tessera::tokenizer

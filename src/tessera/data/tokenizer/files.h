@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/data/tokenizer.h"
+#include "tessera/data/tokenizer/settings.h"
 
 namespace tessera::tokenizer {
 
@@ -13,7 +14,8 @@ inline constexpr const char *kTokenizerJson = "tokenizer.json", *kVocabTxt = "vo
                             *kVocabJson = "vocab.json", *kMergesTxt = "merges.txt",
                             *kSentencePiece = "tokenizer.model",
                             *kConfigJson = "tokenizer_config.json",
-                            *kSpecialMapJson = "special_tokens_map.json";
+                            *kSpecialMapJson = "special_tokens_map.json",
+                            *kAddedTokensJson = "added_tokens.json";
 
 /// Whether a folder holds those of a tokenizer.
 bool has_tokenizer_files(const std::string& folder);
@@ -23,11 +25,17 @@ TokenizerFiles read_tokenizer_files(const std::string& path);
 /// Parses one of the files. Errors: Fault::Data: no JSON, or no object, with the place.
 nlohmann::json parse_json_file(const std::string& bytes, const std::string& file);
 
-/// The files, but for a .model, as what tokenizer.json would say of them.
-nlohmann::json document_of(const TokenizerFiles& files, const std::string& where);
+/// What the files say as one tokenizer.json, and who has which role. Without a class the files are
+/// read by what they are: a vocab.txt as BERT's, vocab.json and merges.txt as GPT-2's; a .model is
+/// SentencePiece's own, and the document has its added tokens alone.
+struct TokenizerDocument {
+  nlohmann::json json;
+  Settings settings;
+  bool of_sentence_piece = false;  // its model is the .model
+};
+TokenizerDocument document_of(const TokenizerFiles& files, const std::string& where);
 
-/// The special tokens that the files or, without these, usual names give roles: role and token.
-std::vector<std::pair<std::string, std::string>> named_special_tokens(const TokenizerFiles& files,
-                                                                      const std::string& where);
+/// The file of a tokenizer at `where` that has its vocabulary, for messages.
+std::string main_file(const TokenizerFiles& files, const std::string& where);
 
 }  // namespace tessera::tokenizer

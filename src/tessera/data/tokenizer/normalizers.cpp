@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
 #include "tessera/data/bpe.h"
@@ -82,6 +83,7 @@ Normalizer make_replace(const JsonPart& part) {
       if (span.match) {
         if (span.begin == 0 && span.end > 0 && content.empty()) text.keeps_start = false;
         out += content;
+        text.require_bounded(out.size());
       } else {
         out += std::string_view(text.text).substr(span.begin, span.end - span.begin);
       }
@@ -93,7 +95,9 @@ Normalizer make_replace(const JsonPart& part) {
 Normalizer make_prepend(const JsonPart& part) {
   const std::string prepended = part.text("prepend");
   return [prepended](NormalizedText& text) {
-    if (!text.text.empty()) text.text.insert(0, prepended);
+    if (text.text.empty()) return;
+    text.text.insert(0, prepended);
+    text.require_bounded(text.text.size());
   };
 }
 
@@ -124,7 +128,10 @@ Normalizer make_normalizers(const JsonPart& part) {
   for (std::size_t i = 0; i < part.count("normalizers"); ++i)
     all.push_back(make_normalizer(part.item("normalizers", i)));
   return [all = std::move(all)](NormalizedText& text) {
-    for (const Normalizer& each : all) each(text);
+    for (const Normalizer& each : all) {
+      each(text);
+      text.require_bounded(text.text.size());
+    }
   };
 }
 
@@ -146,6 +153,14 @@ constexpr Maker<Normalizer> kNormalizers[] = {
 };
 
 }  // namespace
+
+void NormalizedText::require_bounded(std::size_t bytes) const {
+  constexpr std::size_t kMostPerByte = 64, kMostMore = 4096;
+  if (bytes > kMostPerByte * given + kMostMore)
+    fail(Fault::Data, "the normalizer of the tokenizer makes more than ", bytes, " bytes of ",
+         given, ", and the most is ", kMostPerByte, " for each and ", kMostMore,
+         " more; take those out of its \"normalizer\" that make texts longer");
+}
 
 Normalizer make_normalizer(const JsonPart& part) {
   return make_by_type<Normalizer>(kNormalizers, part, "normalizer");

@@ -1,6 +1,7 @@
 /// The parts of a tokenizer, from its files.
 
 #include "tessera/base/text.h"
+#include "tessera/data/tokenizer/files.h"
 #include "tessera/data/tokenizer/normalizers.h"
 #include "tessera/data/tokenizer/parts.h"
 #include "tessera/data/tokenizer/sentence_piece.h"
@@ -27,10 +28,12 @@ void Tokenizer::Parts::read_document(const tokenizer::JsonPart& root) {
 }
 
 void Tokenizer::Parts::read_model(const std::string& bytes, const tokenizer::JsonPart& place) {
-  const tokenizer::SentencePieceFile file = tokenizer::read_sentence_piece(bytes, where);
+  const tokenizer::SentencePieceFile file = tokenizer::read_sentence_piece(
+      bytes, tokenizer::shown_file(where, tokenizer::kSentencePiece));
   normalizer = tokenizer::sentence_piece_normalizer(file, place);
   model = tokenizer::sentence_piece_model(file);
   decoder = tokenizer::sentence_piece_decoder(file);
+  added = tokenizer::AddedTokens(place, *model, normalizer, notices);
   const auto id_of = [&](std::int32_t id) {
     return id >= 0 && id < model->count() ? std::optional(id) : std::nullopt;
   };

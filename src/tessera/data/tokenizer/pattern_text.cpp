@@ -1,5 +1,7 @@
 #include "tessera/data/tokenizer/pattern_text.h"
 
+#include <utility>
+
 #include "tessera/base/text.h"
 #include "tessera/data/tokenizer/reference_unicode.h"
 
@@ -78,16 +80,38 @@ std::string pcre2_pattern(std::string_view pattern, const JsonPart& part) {
                                  category_set("Nl"), category_set("Pc"), kMoreWords);
   std::string out;
   int brackets = 0;
+  bool at_edge = false;  // directly behind a bracket within brackets, which is left out
+  const auto refuse = [&](const char* what) {
+    part.bad("pattern '", pattern.substr(0, 200), "' has ", what,
+             " within brackets, which this program does not have; write it without that");
+  };
   for (std::size_t i = 0; i < pattern.size(); ++i) {
     const char c = pattern[i];
-    if (c != '\\' || i + 1 == pattern.size()) {
-      if (c == '[' && brackets > 0 && i + 1 < pattern.size() && pattern[i + 1] != ':')
-        part.bad("pattern '", pattern.substr(0, 200),
-                 "' has brackets within brackets, which this program does not have; write it "
-                 "without them");
-      if (c == '[') ++brackets;
-      if (c == ']' && brackets > 0) --brackets;
-      out += c;
+    const char next = i + 1 < pattern.size() ? pattern[i + 1] : '\0';
+    const bool edge = std::exchange(at_edge, false);
+    if (c != '\\' || next == '\0') {
+      if (brackets > 0 && c == '[' && next == ':') {  // [:alpha:]
+        const std::size_t end = pattern.find(":]", i + 2);
+        if (end == pattern.npos) refuse("[:");
+        out += pattern.substr(i, end + 2 - i);
+        i = end + 1;
+      } else if (brackets > 0 && c == '[') {  // a set within a set is part of it: [a[bc]] is [abc]
+        if (next == '^') refuse("[^");
+        if (out.back() == '-') refuse("a range to a set");
+        at_edge = true;
+        ++brackets;
+      } else if (brackets > 1 && c == ']') {
+        at_edge = true;
+        --brackets;
+      } else if (brackets > 0 && c == '&' && next == '&') {
+        refuse("&&");
+      } else if (brackets > 0 && c == '-' && (edge || (brackets > 1 && next == ']'))) {
+        out += "\\-";
+      } else {
+        if (c == '[') ++brackets;
+        if (c == ']' && brackets > 0) --brackets;
+        out += c;
+      }
       continue;
     }
     const char escape = pattern[++i];

@@ -31,6 +31,12 @@ struct NormalizedText {
   std::string text;
   /// Its first character stands for the first one before normalization.
   bool keeps_start = true;
+  /// Bytes before normalization.
+  std::size_t given = text.size();
+
+  /// Normalizers one behind the other may grow a text without end: each result is asked.
+  /// Errors: Fault::Data: more than 64 bytes for each byte that was given, and 4096.
+  void require_bounded(std::size_t bytes) const;
 };
 
 using Normalizer = std::function<void(NormalizedText&)>;
