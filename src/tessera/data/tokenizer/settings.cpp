@@ -41,7 +41,7 @@ constexpr RefusedKey kRefused[] = {
 bool is_role(std::string_view key) { return std::ranges::find(kRoles, key) != std::end(kRoles); }
 
 /// A text, or an object with "content" and flags.
-TokenText token_of(const JsonPart& part) {
+TokenText token_text_of(const JsonPart& part) {
   if (part.json().is_string()) return {.content = part.json().get<std::string>()};
   if (!part.is_object())
     part.bad("it is ", JsonPart::shown(part.json()),
@@ -141,7 +141,7 @@ class SettingsReader {
         continue;
       }
       if (!is_role(key) && !value.is_string() && !value.is_object()) continue;  // add_bos_token
-      TokenText token = token_of(part.part(key));
+      TokenText token = token_text_of(part.part(key));
       if (file == kSpecialMapJson && !token.plain) token.special = true;
       set_role(key, std::move(token));
     }
@@ -153,14 +153,15 @@ class SettingsReader {
 
   static std::vector<TokenText> tokens_at(const JsonPart& part, const char* key) {
     std::vector<TokenText> out;
-    for (std::size_t i = 0; i < part.count(key); ++i) out.push_back(token_of(part.item(key, i)));
+    for (std::size_t i = 0; i < part.count(key); ++i)
+      out.push_back(token_text_of(part.item(key, i)));
     return out;
   }
 
   /// {"image_token": "<image>"}: tokens with roles of their own.
   void take_named(const JsonPart& named) {
     for (auto it = named.json().begin(); it != named.json().end(); ++it)
-      set_role(it.key(), token_of(named.part(it.key())));
+      set_role(it.key(), token_text_of(named.part(it.key())));
   }
 
   void take_extra(const JsonPart& part) {
@@ -200,7 +201,7 @@ class SettingsReader {
       if (error != std::errc() || end != key.data() + key.size() || id < 0 || !it->is_object())
         part.bad("\"", key.substr(0, 60), "\": ", JsonPart::shown(*it),
                  " is no id and its token, an object; restore the file");
-      add(id, token_of(part.part(key)));
+      add(id, token_text_of(part.part(key)));
     }
   }
 
@@ -226,7 +227,7 @@ class SettingsReader {
     const JsonPart part(document_, shown_file(where_, kTokenizerJson));
     for (std::size_t i = 0; part.has("added_tokens") && i < part.count("added_tokens"); ++i) {
       const JsonPart token = part.item("added_tokens", i);
-      add(token.number("id"), token_of(token));
+      add(token.number("id"), token_text_of(token));
     }
   }
 
