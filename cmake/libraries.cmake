@@ -15,6 +15,7 @@ tessera_find_library(hwy)
 tessera_find_library(xxhash)
 tessera_find_library(utf8proc)
 tessera_find_library(pcre2-8)
+tessera_find_library(sodium)
 
 # MPI, where it is installed: ranks in several processes.
 function(tessera_find_mpi)

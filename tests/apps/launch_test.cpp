@@ -141,7 +141,9 @@ TEST(Launch, WhatIsRefused) {
       {"-n 2 --backend nccl train", "--backend: 'nccl' is none of auto, mpi, tcp"},
       {"-n 2 --backend tcp --hostfile h train",
        "launch: --backend tcp starts ranks on this machine; leave --hostfile to mpirun, or start "
-       "the command on each host with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT"},
+       "the command on each host with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and with one "
+       "secret on all of them (--secret-file FILE), which ssh may carry by its standard input: "
+       "ssh HOST 'umask 077; cat > FILE' < FILE"},
       {"-n 2 --bind cores train", "--bind: 'cores' is none of auto, core, none"},
       {"-n 2 --hostfiel x train",
        "launch: unknown flag --hostfiel; nearest is --hostfile; flags of the command come after "

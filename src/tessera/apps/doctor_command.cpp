@@ -6,6 +6,7 @@
 #include "tessera/apps/doctor.h"
 #include "tessera/apps/environment.h"
 #include "tessera/apps/flags.h"
+#include "tessera/apps/run_secret.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 
@@ -23,6 +24,7 @@ std::vector<Flag> doctor_flags() {
        "measure this machine on all --devices at once, and write it as a machine file; nothing "
        "else "
        "is done"}};
+  out.push_back(secret_file_flag());
   for (const Flag& flag : field_flags()) {
     if (flag.name == "devices" || flag.name == "threads") out.push_back(flag);
   }
@@ -48,6 +50,7 @@ int doctor_command(const Arguments& arguments, Console& console, const OwnFamili
   }
   const bool calibrates = parsed.find("calibrate") != nullptr;
   const std::string file = parsed.take_value("calibrate");
+  const std::string secret_file = parsed.take_value("secret-file");
   const bool devices_told = parsed.find("devices") != nullptr;
   if (!calibrates && (devices_told || parsed.find("threads") != nullptr))
     problems.add("--devices and --threads do nothing without --calibrate FILE; leave them out");
@@ -67,6 +70,7 @@ int doctor_command(const Arguments& arguments, Console& console, const OwnFamili
     command.config = configure(parsed, problems, notices);
     command.problems = problems;
     command.devices_told = devices_told;
+    command.secret_file = secret_file;
     return calibrate_command(command, file, console);
   }
   problems.raise();

@@ -90,7 +90,9 @@ Launch parse_launch(const Arguments& arguments) {
   require(
       out.backend != "tcp" || out.hostfile.empty(),
       "launch: --backend tcp starts ranks on this machine; leave --hostfile to mpirun, or start "
-      "the command on each host with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
+      "the command on each host with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and with one "
+      "secret on all of them (--secret-file FILE), which ssh may carry by its standard input: "
+      "ssh HOST 'umask 077; cat > FILE' < FILE");
   const std::vector<std::string> known = {"train", "verify", "sample", "doctor", "version"};
   require(std::find(known.begin(), known.end(), out.command.front()) != known.end(), "launch: '",
           out.command.front(),

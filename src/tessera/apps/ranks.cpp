@@ -13,6 +13,7 @@
 #include "tessera/apps/agreement.h"
 #include "tessera/apps/environment.h"
 #include "tessera/apps/launch.h"
+#include "tessera/apps/run_secret.h"
 #include "tessera/apps/stop_signal.h"
 #include "tessera/base/cores.h"
 #include "tessera/comm/local.h"
@@ -124,12 +125,15 @@ int on_launched_ranks(const Launched& launched, const RanksCommand& command, Con
   // A request to stop is for all ranks, and before they have met no rank could hear of it.
   std::optional<NothingToSave> nothing;
   if (command.stops && launched.how == Launched::Tcp) nothing.emplace();
+  Launched with_secret = launched;
+  if (launched.how == Launched::Tcp)
+    with_secret.secret = run_secret(command.secret_file, process_environment());
   std::atomic<int> code = 0;  // of whichever rank here has one
   const LaunchedOptions options = launched_options(command, launched, console);
   std::optional<StopByInput> asked;
   if (options.stop != nullptr && std::getenv(kStopByInput) != nullptr) asked.emplace(*options.stop);
   run_launched(
-      launched,
+      with_secret,
       [&](Communicator& world) {
         if (nothing) nothing->end();
         require_same(world, asked_of(command.name, command.config), command.problems);

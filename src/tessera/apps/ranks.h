@@ -18,10 +18,11 @@ namespace tessera {
 /// A command that runs on ranks, as its flags say.
 struct RanksCommand {
   std::string name;
-  RunConfig config;           // as it was given
-  Problems problems;          // of the flags
-  bool stops = false;         // it saves and ends in order where it is asked to stop
-  bool devices_told = false;  // by a flag
+  RunConfig config;              // as it was given
+  Problems problems;             // of the flags
+  bool stops = false;            // it saves and ends in order where it is asked to stop
+  bool devices_told = false;     // by a flag
+  std::string secret_file = {};  // of --secret-file
 };
 
 /// How this process was started, where so many devices were asked for (0: no word of them). What

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "tessera/apps/run_secret.h"
 #include "tessera/base/text.h"
 #include "tessera/train/fields.h"
 
@@ -42,6 +43,7 @@ std::vector<Flag> own_flags() {
        "NUMBER",
        "of beam search: above 0 longer texts are preferred, below 0 shorter ones [0]"},
       {"seed", {}, "N", "seed of the random draws [1]"},
+      secret_file_flag(),
   };
 }
 
@@ -92,6 +94,7 @@ SampleRequest read_sample_request(const Arguments& arguments, const OwnFamilies&
   Problems& problems = out.command.problems;
   ParsedFlags parsed = parse_flags(arguments, sample_flags(), problems);
   out.help = parsed.help;
+  out.command.secret_file = parsed.take_value("secret-file");
   out.options.tokens = 500;
   std::int64_t seed = 1;
   const auto read = [&](const char* name, auto* to) {

@@ -17,6 +17,7 @@
 
 #include "tessera/apps/core_sets.h"
 #include "tessera/base/error.h"
+#include "tessera/comm/process/secret.h"
 #include "tessera/comm/process/sockets.h"
 
 namespace tessera {
@@ -67,6 +68,7 @@ int start_ranks(int ranks, std::vector<std::string> command, bool bound, bool ti
   const std::vector<cpu_set_t> cores = bound ? usable_core_sets() : std::vector<cpu_set_t>();
   setenv("WORLD_SIZE", text(ranks).c_str(), 1);
   setenv("LOCAL_WORLD_SIZE", text(ranks).c_str(), 1);
+  setenv("TESSERA_SECRET", process::draw_secret().c_str(), 1);
   setenv("MASTER_ADDR", "127.0.0.1", 1);
   setenv("MASTER_PORT", text(process::local_end(listener).port()).c_str(), 1);
   std::vector<char*> words;

@@ -9,6 +9,7 @@ namespace tessera {
 /// Starts `ranks` processes of a command and waits for all. Each gets the variables of torchrun,
 /// with an address of this machine and a port that the system picks. Rank 0 gets the standard
 /// input, and the socket that listens at the port already, so that no other program can take it.
+/// All get a secret that was drawn for them (TESSERA_SECRET), without which nothing else joins.
 /// Where `bound`, each rank keeps to cores of its own; there are at least as many.
 ///
 /// What has come up ends together: once one has failed, the others have a few seconds to say why,

@@ -8,6 +8,7 @@
 #include "tessera/apps/instruction_set.h"
 #include "tessera/apps/progress.h"
 #include "tessera/apps/ranks.h"
+#include "tessera/apps/run_secret.h"
 #include "tessera/apps/stop_signal.h"
 #include "tessera/apps/take_machine.h"
 #include "tessera/apps/training.h"
@@ -82,6 +83,7 @@ std::vector<Flag> training_flags(const OwnFamilies& families) {
        {"plan", {}, "FILE", "run the plan that tessera plan --write-plan wrote", "", false}});
   for (const char* of_plan : {"write-plan", "html"})
     out.push_back({of_plan, {}, "FILE", "", "", false, "tessera plan --auto"});
+  out.push_back(secret_file_flag());
   out.push_back({"auto-precision", {}, "", "", "", false, "tessera plan --auto"});
   return out;
 }
@@ -226,6 +228,7 @@ TrainRequest request_of(const AskedTraining& asked, const std::vector<TrainCallb
   out.command.config = asked.config;
   out.command.problems = asked.problems;
   out.command.devices_told = asked.devices_told;
+  out.command.secret_file = asked.secret_file;
   out.asked = asked;
   out.callbacks = callbacks;
   return out;
@@ -255,6 +258,7 @@ AskedTraining read_training_flags(const Arguments& arguments, const OwnFamilies&
   AskedTraining out;
   ParsedFlags parsed = parse_flags(arguments, training_flags(families), out.problems);
   out.automatic = parsed.take_switch("auto");
+  out.secret_file = parsed.take_value("secret-file");
   std::vector<Setting> planned;
   if (parsed.find("plan") != nullptr) {
     out.plan_path = parsed.take_value("plan");

@@ -32,6 +32,7 @@ struct AskedTraining {
   bool automatic = false;                 // the planner chooses what nobody told
   std::optional<PlanFile> plan = {};      // of --plan
   std::string plan_path = {};             // the file of that
+  std::string secret_file = {};           // of --secret-file
   /// Of the rank that leads, where the screen shows the run: without, that of `tessera train`.
   std::function<std::unique_ptr<RunDisplay>(const RunConfig& config, Console& console)> display =
       {};

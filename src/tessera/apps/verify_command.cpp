@@ -8,6 +8,7 @@
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
 #include "tessera/apps/ranks.h"
+#include "tessera/apps/run_secret.h"
 #include "tessera/apps/take_machine.h"
 #include "tessera/base/error.h"
 #include "tessera/base/format.h"
@@ -37,11 +38,13 @@ VerifyRequest read_verify_request(const Arguments& arguments, const OwnFamilies&
   Problems& problems = out.command.problems;
   std::vector<Flag> flags = field_flags(families);
   flags.insert(flags.begin(), Flag{"json", {}, "", "print JSON", "", false});
+  flags.push_back(secret_file_flag());
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
   out.help = parsed.help;
   for (const std::string& word : parsed.words)
     problems.add(text("unexpected '", word, "'; flags begin with --"));
   out.as_json = parsed.take_switch("json");
+  out.command.secret_file = parsed.take_value("secret-file");
   out.command.devices_told = parsed.find("devices") != nullptr;
   const bool told_steps = parsed.find("steps") != nullptr;
   RunConfig& config = out.command.config = configure(parsed, problems, out.notices, families);

@@ -22,6 +22,7 @@ struct Launched {
   int port = 0;         // at which rank 0 listens
   std::string run;      // the launcher's name of the run; may be empty
   int listener = -1;    // of rank 0: an open file of this process that listens there; -1: none
+  std::string secret;   // TESSERA_SECRET: what all ranks know and nobody else; empty: not set
   /// Of Mpi: the launcher sends SIGTERM to the others once a rank has died. That of others asks for
   /// a stop, and they leave time for it.
   bool sigterm_is_death = false;
@@ -51,6 +52,8 @@ struct LaunchWishes {
 ///   NNODES, NODE_RANK            one process a host: each has its share of the devices as threads;
 ///                                with MASTER_ADDR, MASTER_PORT
 ///   SLURM_PROCID, SLURM_STEP_NUM_TASKS   srun without a protocol of MPI
+///
+/// Ranks that join over TCP prove to each other that they know the secret.
 ///
 /// Errors:  Fault::Usage: half of a pair, a rank outside of the size, a port or number that is
 ///          none, two ways that differ, a rank table that lacks the rank or has one twice. The

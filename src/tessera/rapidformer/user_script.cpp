@@ -29,13 +29,11 @@ bool exists_at(const fs::path& path) {
 }
 
 std::string cache_folder(const EnvironmentVariables& environment) {
-  if (const std::string cache = value_of(environment, "XDG_CACHE_HOME"); !cache.empty())
-    return (fs::path(cache) / "tessera" / "scripts").string();
-  const std::string home = value_of(environment, "HOME");
-  if (home.empty())
+  const std::string folder = user_cache_folder(environment);
+  if (folder.empty())
     fail(Fault::Resource, "compiled user scripts are kept in a folder, and neither XDG_CACHE_HOME ",
          "nor HOME says where; set one of them");
-  return (fs::path(home) / ".cache" / "tessera" / "scripts").string();
+  return (fs::path(folder) / "scripts").string();
 }
 
 [[noreturn]] void fail_without_compiler(const std::vector<std::string>& names) {

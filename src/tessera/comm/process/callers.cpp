@@ -6,25 +6,12 @@
 #include <string_view>
 #include <utility>
 
+#include "tessera/base/text.h"
+#include "tessera/comm/process/meeting_leader.h"
+
 namespace tessera::process {
 
 using std::chrono::steady_clock;
-
-bool Caller::read(bool& bad) {
-  bad = false;
-  while (!complete()) {
-    auto* at = reinterpret_cast<char*>(&greeting);
-    const ssize_t count = recv(socket.file(), at + got, sizeof(greeting) - got, 0);
-    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
-    if (count <= 0) return false;
-    got += static_cast<std::size_t>(count);
-    if (std::memcmp(at, kMagic.data(), std::min(got, kMagic.size())) != 0) {
-      bad = true;
-      return false;
-    }
-  }
-  return true;
-}
 
 void refuse_stranger(Caller& caller) {
   constexpr std::string_view kWords =
@@ -34,42 +21,111 @@ void refuse_stranger(Caller& caller) {
 }
 
 void Callers::add_to(std::vector<pollfd>& files) const {
-  const bool full = callers_.size() >= kMost;  // who comes next waits
-  files.push_back({full ? -1 : listener_.file(), POLLIN, 0});
+  files.push_back({listener_.file(), POLLIN, 0});
   for (const Caller& caller : callers_) files.push_back({caller.socket.file(), POLLIN, 0});
 }
 
 int Callers::look(std::span<const pollfd> files, const std::function<void(Caller&)>& take) {
   for (std::size_t i = 0; i < callers_.size(); ++i) {
-    if (files[1 + i].revents == 0) continue;
     Caller& caller = callers_[i];
-    bool bad = false;
-    const bool goes_on = caller.read(bad);
-    if (goes_on && !caller.complete()) continue;
-    if (goes_on) {
-      take(caller);
-    } else if (bad) {
-      note(to_text(other_end(caller.socket)));
-      refuse_stranger(caller);
-    }
+    if (files[1 + i].revents == 0 || hears(caller)) continue;
+    if (caller.socket.open()) take(caller);
     caller.socket = Socket();
   }
   const Moment now = steady_clock::now();
-  const bool full = callers_.size() >= kMost;
   std::erase_if(callers_, [&](const Caller& caller) {
-    return !caller.socket.open() || (full && now - caller.since > patience_);
+    const bool silent = caller.socket.open() && now - caller.since > patience_;
+    let_go_ += silent;
+    return silent || !caller.socket.open();
   });
-  while (callers_.size() < kMost) {
+  // Those that are here are heard before more than these are let in.
+  for (std::size_t i = 0; i < kMost / 4; ++i) {
     Socket next = accept_next(listener_);
-    if (!next.open()) return errno;
-    callers_.push_back({std::move(next), now});
+    const int number = errno;
+    if (!next.open() && (number == 0 || callers_.empty())) return number;
+    if (!next.open() || callers_.size() >= kMost) let_go_oldest();
+    if (next.open()) callers_.push_back({std::move(next), steady_clock::now()});
   }
   return 0;
 }
 
+/// Reads on. False: it is closed, or has proved that it is of this run, and is open then.
+bool Callers::hears(Caller& caller) {
+  for (;;) {
+    const bool opened = caller.has_opened();
+    const std::size_t begin = opened ? sizeof(Opening) : 0;
+    const std::size_t bytes = opened ? sizeof(Proof) : sizeof(Opening);
+    char* const at = opened ? reinterpret_cast<char*>(&caller.proof)
+                            : reinterpret_cast<char*>(&caller.said.opening);
+    const std::size_t got = caller.got - begin;
+    const ssize_t count = recv(caller.socket.file(), at + got, bytes - got, 0);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return true;
+    if (count <= 0) {
+      caller.socket = Socket();
+      return false;
+    }
+    caller.got += static_cast<std::size_t>(count);
+    const std::size_t magic = std::min(caller.got, kMagic.size());
+    if (std::memcmp(&caller.said.opening, kMagic.data(), magic) != 0) {
+      note(to_text(other_end(caller.socket)));
+      refuse_stranger(caller);
+      return false;
+    }
+    if (!opened && caller.got >= sizeof(Greeting) && !answer_opening(caller)) return false;
+    if (caller.got < sizeof(Opening) + sizeof(Proof)) continue;
+    if (Secret::same(caller.proof, caller.said.proof_of_caller(secret_))) return false;
+    note(text("one at ", to_text(other_end(caller.socket)),
+              " that does not know the secret of this run"));
+    caller.socket = Socket();
+    return false;
+  }
+}
+
+/// To a whole greeting; the challenge may not have come yet. False: it is refused.
+bool Callers::answer_opening(Caller& caller) {
+  if (caller.greeting().protocol != kProtocol) {  // it may know of no proofs
+    const std::string why = protocol_problem(caller.greeting());
+    note(text("one at ", to_text(other_end(caller.socket)), ", ", why));
+    say(caller.socket, Word::Refusal, text("this rank is ", why), steady_clock::now(), Fault::Usage,
+        true);
+    caller.socket = Socket();
+    return false;
+  }
+  if (!caller.has_opened()) return true;
+  Response answer = {draw_challenge(), {}};
+  caller.said.answer = answer.challenge;
+  answer.proof = caller.said.proof_of_listener(secret_);
+  const std::string rest(reinterpret_cast<const char*>(&answer), sizeof(answer));
+  if (say(caller.socket, Word::Answer, rest, steady_clock::now())) return true;
+  caller.socket = Socket();
+  return false;
+}
+
+/// The oldest of those that say nothing; of all, where all have said something.
+void Callers::let_go_oldest() {
+  const auto oldest = std::ranges::min_element(callers_, {}, [](const Caller& caller) {
+    return std::pair(caller.has_opened(), caller.since);
+  });
+  if (oldest == callers_.end()) return;
+  callers_.erase(oldest);
+  ++let_go_;
+}
+
 void Callers::note(const std::string& stranger) {
   constexpr std::size_t kMostNamed = 8;
-  if (strangers_.size() < kMostNamed) strangers_.push_back(stranger);
+  if (strangers_.size() < kMostNamed) {
+    strangers_.push_back(stranger);
+  } else {
+    ++more_strangers_;
+  }
+}
+
+std::string Callers::strangers() const {
+  std::string out;
+  if (!strangers_.empty()) out += text("; refused: ", join(strangers_));
+  if (more_strangers_ > 0) out += text(" and ", more_strangers_, " more");
+  if (let_go_ > 0) out += text("; let go: ", let_go_, " connections that said nothing in time");
+  return out;
 }
 
 }  // namespace tessera::process

@@ -5,59 +5,69 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "tessera/base/text.h"
-#include "tessera/comm/process/meeting_words.h"
+#include "tessera/comm/process/introduce.h"
 #include "tessera/comm/process/sockets.h"
 
 namespace tessera::process {
 
-/// A connection that has not said all of its greeting.
+/// A connection that has not proved that it is a rank's.
 struct Caller {
   Socket socket;
   Moment since;  // when it came
-  Greeting greeting = {};
-  std::size_t got = 0;
-  /// Reads on. False: it is closed, or no rank of Tessera; `bad` says whether it said anything.
-  bool read(bool& bad);
-  bool complete() const { return got == sizeof(greeting); }
+  Said said = {};
+  Proof proof = {};
+  std::size_t got = 0;  // bytes of opening and proof together
+
+  const Greeting& greeting() const { return said.opening.greeting; }
+  bool has_opened() const { return got >= sizeof(Opening); }
 };
 
 /// Tells something that is no rank so, in words that a person can read, and closes it.
 void refuse_stranger(Caller& caller);
 
-/// A listening socket with those that have come to it. They may say nothing for as long as they
-/// like; where they are kMost, those that have for longer than `patience` are let go.
+/// A listening socket with those that have come to it. There are never more than kMost: where more
+/// come, or this process can open no more files, the oldest of those that say nothing is let go,
+/// and each after `patience`. A rank comes again if that should be one.
 class Callers {
  public:
-  static constexpr std::size_t kMost = 256;
+  static constexpr std::size_t kMost = 1024;
 
-  explicit Callers(Socket listener,
-                   std::chrono::milliseconds patience = std::chrono::milliseconds(5000))
-      : listener_(std::move(listener)), patience_(patience) {}
+  Callers(Socket listener, const Secret& secret,
+          std::chrono::milliseconds patience = std::chrono::milliseconds(10'000))
+      : listener_(std::move(listener)), secret_(secret), patience_(patience) {}
   const Socket& listener() const { return listener_; }
   /// Adds what is to be polled.
   void add_to(std::vector<pollfd>& files) const;
   /// Reads what has come by `files`, which begin with those of add_to, and lets in who comes next.
-  /// Hands each whole greeting to `take`; what it leaves of a caller is closed.
+  /// Hands each that has proved that it is of this run to `take`, which welcomes it; what that
+  /// leaves of a caller is closed.
   ///
   /// Returns 0, or the errno for which nobody can be let in.
   int look(std::span<const pollfd> files, const std::function<void(Caller&)>& take);
   /// Remembers someone who was refused, for messages.
   void note(const std::string& stranger);
-  /// The first of them: "10.0.0.1:4711, rank 1 of another run at 10.0.0.2:4711"
-  std::string strangers() const { return join(strangers_); }
+  /// "; refused: 10.0.0.1:4711, rank 1 of another run at 10.0.0.2:4711; let go: 1300 connections
+  /// that said nothing"; empty: there were none.
+  std::string strangers() const;
 
  private:
+  bool hears(Caller& caller);
+  bool answer_opening(Caller& caller);
+  void let_go_oldest();
+
   Socket listener_;
+  const Secret& secret_;
   std::chrono::milliseconds patience_;
   std::vector<Caller> callers_;
   std::vector<std::string> strangers_;
+  std::int64_t more_strangers_ = 0, let_go_ = 0;
 };
 
 }  // namespace tessera::process

@@ -71,6 +71,7 @@ void ProcessCommunicator::post_letters(Underway& call) {
   for (int k = 1; k < size(); ++k) {
     const int j = (rank() + size() - k) % size();
     Letter& theirs = call.letters[static_cast<std::size_t>(j)];
+    theirs.header = Header();  // a letter of fewer bytes is none
     call.messages.add(
         j, world_.link().receive(Channel::Calls, &theirs, sizeof(Letter), world_rank(j), kLetter));
   }
@@ -110,6 +111,7 @@ void ProcessCommunicator::end_work(Underway& call) {
   const auto theirs = static_cast<std::size_t>(size() - 1);
   await_all(c, number, {call.messages.requests.data(), theirs}, {messages.members.data(), theirs});
   note_arrivals(call);
+  if (world_.stopped()) fail_as_peer(c, number);
   require_agreement(call);
   if (call.small) {
     for (int j = 0; j < size(); ++j) {

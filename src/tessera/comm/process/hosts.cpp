@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "tessera/base/cores.h"
@@ -32,7 +33,16 @@ Process this_process(int machine) {
   return out;
 }
 
+std::string Process::problem(int ranks) const {
+  if (machine < 0 || machine >= ranks) return text("the machine of rank ", machine);
+  if (pid < 1) return text("the process ", pid);
+  const bool ends = std::find(host_name.begin(), host_name.end(), '\0') != host_name.end();
+  return ends ? "" : "a host name without an end";
+}
+
 std::string loss_text(const std::string& who, int number) {
+  if (number == EPROTO)
+    return who + " sent what no rank sends, and was let go (are all ranks the same program?)";
   if (number == 0 || number == ECONNRESET || number == EPIPE) return who + " has died";
   return text("the connection to ", who, " broke (", error_text(number),
               "): its host or the network has failed");

@@ -23,6 +23,9 @@ struct Process {
   ino_t pid_space = 0;
   cpu_set_t cores = {};              // on which it may run
   std::array<char, 64> host_name{};  // for messages
+
+  /// What of it no process of so many ranks writes; empty: nothing.
+  std::string problem(int ranks) const;
 };
 
 Process this_process(int machine);

@@ -196,6 +196,15 @@ void require_agreement(const Launched& a, const Launched& b) {
        "; unset the one that does not hold");
 }
 
+Launched over_tcp(const Variables& v, const LaunchWishes& wishes) {
+  const std::optional<Launched> torch = of_torch(v), mindspore = of_mindspore(v);
+  if (torch && mindspore) require_agreement(*torch, *mindspore);
+  if (torch) return *torch;
+  if (mindspore) return *mindspore;
+  if (const auto nodes = of_nodes(v, wishes)) return *nodes;
+  return of_slurm(v).value_or(Launched{});
+}
+
 }  // namespace
 
 Launched launch_of(const std::function<const char*(const char* name)>& variable,
@@ -209,12 +218,9 @@ Launched launch_of(const std::function<const char*(const char* name)>& variable,
     if (const auto torch = pair(v, "RANK", "WORLD_SIZE")) require_agreement(out, *torch);
     return out;
   }
-  const std::optional<Launched> torch = of_torch(v), mindspore = of_mindspore(v);
-  if (torch && mindspore) require_agreement(*torch, *mindspore);
-  if (torch) return *torch;
-  if (mindspore) return *mindspore;
-  if (const auto nodes = of_nodes(v, wishes)) return *nodes;
-  return of_slurm(v).value_or(Launched{});
+  Launched out = over_tcp(v, wishes);
+  out.secret = v.text_of("TESSERA_SECRET");
+  return out;
 }
 
 }  // namespace tessera

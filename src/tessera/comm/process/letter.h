@@ -41,6 +41,9 @@ struct Header {
   bool agrees(const Header& other) const {
     return number == other.number && group == other.group && signature == other.signature;
   }
+  /// What of it no rank writes, where it is not as fill() made it; empty: nothing. The rest is to
+  /// be asked only of a header without one.
+  std::string problem() const;
   Shape shape() const;
   Collective collective() const;
   /// Writes what others know of this rank by it.
@@ -65,13 +68,15 @@ struct Notice {
     Alive     // this rank works; comes without words
   };
   static constexpr int kKinds = 4;  // that are sent once
-  Kind kind = Ended;
+  Kind kind{-1};                    // as long as it is not written
   std::int32_t rank = 0;
   std::int32_t fault = 0;
-  bool told_by_others = false;     // that the world has stopped
-  std::array<char, 1500> words{};  // cut; of Ended: where the rank was
+  std::uint8_t told_by_others = 0;  // that the world has stopped
+  std::array<char, 1500> words{};   // cut; of Ended: where the rank was
 
   void write(const std::string& text);
+  /// What of it no rank of a world of `ranks` writes; empty: nothing.
+  std::string problem(int ranks) const;
 };
 
 }  // namespace tessera::process

@@ -11,7 +11,9 @@
 #include <thread>
 
 #include "tessera/base/error.h"
+#include "tessera/base/printable.h"
 #include "tessera/comm/process/callers.h"
+#include "tessera/comm/process/introduce.h"
 #include "tessera/comm/process/meeting_leader.h"
 #include "tessera/comm/process/meeting_words.h"
 #include "tessera/comm/processes.h"
@@ -36,16 +38,16 @@ class MeetingFollower {
 
   std::vector<Socket> meet() {
     reach_leader();
-    // The own port: where rank 0 can be reached only from this host, so can this rank.
+    // The own port, at the address by which rank 0 is reached, and others reach this rank. One of
+    // the loopback under another name than localhost is rank 0's host, which others reach too.
     Endpoint here = local_end(leader());
     here.set_port(0);
-    Callers callers(here.loopback() && means_this_host(where_.address) ? listen_at(here)
-                                                                       : listen_anywhere(0));
+    const bool anywhere = here.loopback() && !means_this_host(where_.address);
+    Callers callers(anywhere ? listen_anywhere(0) : listen_at(here), where_.secret);
     if (const int number = errno; !callers.listener().open())
       fail(Fault::Resource, me(), " cannot listen for the ranks above it: ", error_text(number),
            "; ", out_of_files(number) ? kMoreFiles : "free some ports of this host");
-    const Greeting greeting = greeting_of(where_, 0, local_end(callers.listener()).port());
-    if (!send_all(leader(), &greeting, sizeof(greeting), until_)) lost_leader();
+    greet_leader(local_end(callers.listener()).port());
     // Rank 0's own time is over before this.
     read_table(await_word(Word::Table, steady_clock::now() + limit_ + kVerdict));
     // Rank 0 begins its second part, however long this rank has waited, and is to hear in time of
@@ -67,7 +69,7 @@ class MeetingFollower {
   /// Connects to rank 0, which may start later than this one. Its name may get another address
   /// meanwhile, or its first; name servers are asked once a second.
   void reach_leader() {
-    std::string why;
+    std::string why = "it lets every connection go";
     std::vector<Endpoint> addresses;
     Moment next_question;
     while (steady_clock::now() < until_) {
@@ -103,6 +105,27 @@ class MeetingFollower {
     return false;
   }
 
+  /// Rank 0 lets a connection go that it takes for one of many that say nothing: then once more.
+  void greet_leader(int port) {
+    for (;;) {
+      const Reception how =
+          introduce(leader(), greeting_of(where_, 0, port), where_.secret, until_);
+      if (how.how == Reception::Welcome) return;
+      if (how.how == Reception::Refused && how.proved) refused(how.word, how.reason);
+      if (how.how == Reception::Refused)
+        fail(Fault::Usage, me(), ": what listens at ", where_text(where_),
+             " refuses it: ", printable(how.reason));
+      if (how.how == Reception::Unknown)
+        fail(Fault::Usage, me(), ": what listens at ", where_text(where_),
+             " does not know the secret of this run: it is of another run or user, or rank 0 was "
+             "given another secret; give all ranks the same, by --secret-file or TESSERA_SECRET");
+      if (how.how == Reception::Broken) stop_at(how.number);
+      leader() = Socket();
+      std::this_thread::sleep_for(20ms);
+      reach_leader();
+    }
+  }
+
   /// By errno. What it has said before it went may still lie here to be read.
   [[noreturn]] void lost_leader() {
     const int number = errno;
@@ -124,7 +147,7 @@ class MeetingFollower {
 
   /// Another rank, or this one, is wrong.
   [[noreturn]] void refused(const Word& word, const std::string& why) {
-    const Fault fault = static_cast<Fault>(word.fault);
+    const Fault fault = fault_of(word.fault);
     if (word.speaks != 0) throw Error(fault, why.empty() ? "rank 0 refuses this rank" : why);
     throw Reported(fault, why);
   }
@@ -148,6 +171,10 @@ class MeetingFollower {
            " are right; start the same program on all ranks");
     std::memcpy(&world_, table.data(), sizeof(world_));
     std::memcpy(listens_.data(), table.data() + sizeof(world_), listens_.size() * sizeof(Endpoint));
+    for (std::size_t r = 1; r < static_cast<std::size_t>(where_.rank); ++r)
+      if (!listens_[r].valid())
+        fail(Fault::Peer, me(), " gets a table of rank 0 without an address of rank ", r,
+             "; start the same program on all ranks");
     // Ranks of rank 0's host may have come by an address that means only that host there.
     for (Endpoint& listens : listens_) {
       if (listens.length == 0 || !listens.loopback()) continue;
@@ -158,22 +185,37 @@ class MeetingFollower {
   }
 
   void reach(int rank) {
-    const auto r = static_cast<std::size_t>(rank);
-    ranks_[r] = begin_connect(listens_[r]);
-    int number = ranks_[r].open() ? 0 : errno;
-    if (ranks_[r].open())
-      number = await_socket(ranks_[r], true, connect_until_) ? connected(ranks_[r]) : ETIMEDOUT;
-    const Greeting greeting = greeting_of(where_, world_, 0);
-    if (number == 0) {
-      if (send_all(ranks_[r], &greeting, sizeof(greeting), connect_until_)) return;
-      number = errno;
-    }
+    int number = 0;
+    do {
+      number = reaches(rank);
+    } while (number == EAGAIN && steady_clock::now() < connect_until_);
+    if (number == 0) return;
     const bool files = out_of_files(number);
     give_up(files ? Fault::Resource : Fault::Peer,
-            text(me(), " cannot reach rank ", rank, " at ", to_text(listens_[r]), ": ",
-                 error_text(number), "; ",
+            text(me(), " cannot reach rank ", rank, " at ",
+                 to_text(listens_[static_cast<std::size_t>(rank)]), ": ",
+                 number == EACCES ? "what listens there does not know the secret of this run"
+                                  : error_text(number),
+                 "; ",
                  files ? kMoreFiles
                        : "every host must reach every other, at any port (is there a firewall?)"));
+  }
+
+  /// 0, or an errno; EAGAIN: it has let the connection go, as one of many that say nothing.
+  int reaches(int rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    ranks_[r] = begin_connect(listens_[r]);
+    if (!ranks_[r].open()) return errno;
+    if (!await_socket(ranks_[r], true, connect_until_)) return ETIMEDOUT;
+    if (const int number = connected(ranks_[r]); number != 0) return number;
+    const Reception how =
+        introduce(ranks_[r], greeting_of(where_, world_, 0), where_.secret, connect_until_);
+    if (how.how == Reception::Welcome) return 0;
+    if (how.how == Reception::Closed) std::this_thread::sleep_for(10ms);
+    return how.how == Reception::Closed    ? EAGAIN
+           : how.how == Reception::Unknown ? EACCES
+           : how.how == Reception::Refused ? ECONNREFUSED
+                                           : how.number;
   }
 
   /// Takes the connections of the ranks above this one.
@@ -186,7 +228,8 @@ class MeetingFollower {
       if (left.count() <= 0)
         give_up(Fault::Peer,
                 text(me(), " has not been reached by ", above(),
-                     "; every host must reach every other, at any port (is there a firewall?)"));
+                     "; every host must reach every other, at any port (is there a firewall?)",
+                     callers.strangers()));
       files.assign(1, {leader().file(), POLLIN, 0});
       callers.add_to(files);
       poll(files.data(), files.size(),
@@ -203,9 +246,10 @@ class MeetingFollower {
 
   /// True for a rank of this world.
   bool take(Caller& caller) {
-    const Greeting& it = caller.greeting;
+    const Greeting& it = caller.greeting();
     const bool ours = protocol_problem(it).empty() && it.world == world_ && it.rank > where_.rank &&
-                      it.rank < where_.size && !ranks_[static_cast<std::size_t>(it.rank)].open();
+                      it.rank < where_.size && !ranks_[static_cast<std::size_t>(it.rank)].open() &&
+                      say(caller.socket, Word::Welcome, "", steady_clock::now());
     if (ours) {
       ranks_[static_cast<std::size_t>(it.rank)] = std::move(caller.socket);
     } else {

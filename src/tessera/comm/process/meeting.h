@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/comm/process/secret.h"
 #include "tessera/comm/process/sockets.h"
 
 namespace tessera::process {
@@ -12,11 +13,12 @@ namespace tessera::process {
 /// What a rank knows of its world before it has met the others.
 struct Rendezvous {
   int rank = 0, size = 1;
-  std::string address;  // of rank 0: a name or a number
-  int port = 0;         // at which it listens
-  std::string run;      // what tells two runs of one address and port apart; may be empty
-  std::string source;   // where address and port were read, for messages
-  int listener = -1;    // of rank 0: a file that listens there already; -1: none
+  std::string address;       // of rank 0: a name or a number
+  int port = 0;              // at which it listens
+  std::string run;           // what tells two runs of one address and port apart; may be empty
+  std::string source;        // where address and port were read, for messages
+  int listener = -1;         // of rank 0: a file that listens there already; -1: none
+  Secret secret = Secret();  // of the run
 };
 
 /// Connects this rank with every other, each pair once. By rank; that of this rank is not open.
@@ -26,8 +28,9 @@ struct Rendezvous {
 /// below it, and says when it has all connections: nobody goes on before all have. Each of the two
 /// parts may take `limit`.
 ///
-/// Anything else that connects (another program, a rank of another run) gets a sentence and is
-/// ignored.
+/// Both sides of each connection prove that they know the secret of the run (introduce.h). Anything
+/// else that connects (another program, a rank of another run, of another version, or without the
+/// secret) gets a sentence and is ignored; what says nothing is let go when it is one of too many.
 ///
 /// Errors:  Fault::Peer, Usage or Resource, on every rank that takes part: an address without a
 ///          host, a port in use, no more files; a rank that does not come within `limit`, cannot be

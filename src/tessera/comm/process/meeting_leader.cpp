@@ -20,6 +20,10 @@ namespace tessera::process {
 using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
+namespace {
+constexpr int kHighestPort = 65535;
+}
+
 Greeting greeting_of(const Rendezvous& where, std::uint64_t world, int port) {
   Greeting out;
   for (const std::size_t size : {sizeof(Letter), sizeof(Header), sizeof(Notice), sizeof(Process),
@@ -54,8 +58,12 @@ Socket listen_for(const Rendezvous& where, Moment until) {
   const std::vector<Endpoint> found = addresses_of(where.address, where.port, why, until);
   require(!found.empty(), "no address is known for '", where.address, "' (", where.source,
           "), where rank 0 is to listen: ", why, "; give its host's name or number");
-  Socket out =
-      means_this_host(where.address) ? listen_at(found.front()) : listen_anywhere(where.port);
+  // The number that this host has by that name in its own tables may be one of the loopback, by
+  // which no other host reaches it; a number that is none of this host's may lead here all the
+  // same, as one of a container's host.
+  const bool anywhere = found.front().loopback() && !means_this_host(where.address);
+  Socket out = anywhere ? listen_anywhere(where.port) : listen_at(found.front());
+  if (!out.open() && errno == EADDRNOTAVAIL) out = listen_anywhere(where.port);
   const int number = errno;
   if (!out.open() && number == EADDRINUSE)
     fail(Fault::Usage, "rank 0 cannot listen at ", where_text(where),
@@ -71,7 +79,7 @@ MeetingLeader::MeetingLeader(const Rendezvous& where, std::chrono::milliseconds 
     : where_(where),
       limit_(limit),
       until_(steady_clock::now() + limit),
-      callers_(listen_for(where, until_)),
+      callers_(listen_for(where, until_), where.secret),
       ranks_(static_cast<std::size_t>(where.size)),
       listens_(ranks_.size()),
       missing_(where.size - 1) {}
@@ -118,7 +126,7 @@ void MeetingLeader::look_for_ends(std::span<const pollfd> ranks) {
 }
 
 void MeetingLeader::take(Caller& caller) {
-  const Greeting& it = caller.greeting;
+  const Greeting& it = caller.greeting();
   const std::string from = to_text(other_end(caller.socket));
   const auto refuse = [&](const std::string& why) {
     say(caller.socket, Word::Refusal, why, steady_clock::now() + 1s, Fault::Usage, true);
@@ -149,6 +157,9 @@ void MeetingLeader::take(Caller& caller) {
   } else if (it.rank < 0 || it.rank >= where_.size) {
     why = text("a process at ", from, " says that it is rank ", it.rank, ", and there are ",
                where_.size, " ranks; give each process a rank from 0 to ", where_.size - 1);
+  } else if (it.port < 1 || it.port > kHighestPort) {
+    why = text("rank ", it.rank, " (", from, ") says that it listens at port ", it.port,
+               "; start the same program on all ranks");
   } else if (it.rank == 0 || ranks_[static_cast<std::size_t>(it.rank)].open()) {
     const auto r = static_cast<std::size_t>(it.rank);
     why =
@@ -161,6 +172,7 @@ void MeetingLeader::take(Caller& caller) {
     refuse(why);
     give_up(Fault::Usage, why);
   }
+  if (!say(caller.socket, Word::Welcome, "", steady_clock::now())) return;  // it has gone
   const auto r = static_cast<std::size_t>(it.rank);
   listens_[r] = other_end(caller.socket);
   listens_[r].set_port(it.port);
@@ -200,7 +212,7 @@ void MeetingLeader::await_ready() {
         give_up(Fault::Peer, text(name_of(static_cast<int>(r)),
                                   " did not come up with the others: ", error_text(errno),
                                   "; its own words say why, or it hangs"));
-      if (word.kind != Word::Ready) give_up(static_cast<Fault>(word.fault), rest);
+      if (word.kind != Word::Ready) give_up(fault_of(word.fault), rest);
       files[r].fd = -1;
       ++ready;
     }
@@ -235,9 +247,7 @@ std::string MeetingLeader::missing() const {
   std::string out = text(count == 1 ? "rank " : "ranks ", join(ranks), count > kMost ? ", ..." : "",
                          count == 1 ? " has" : " have", " not come to ", where_text(where_),
                          ": not started, or the port cannot be reached from there");
-  if (const std::string strangers = callers_.strangers(); !strangers.empty())
-    out += text("; refused: ", strangers, ", which are no ranks of this run");
-  return out;
+  return out + callers_.strangers();
 }
 
 }  // namespace tessera::process

@@ -18,7 +18,7 @@ Greeting greeting_of(const Rendezvous& where, std::uint64_t world, int port);
 std::string protocol_problem(const Greeting& theirs);
 /// "node1:29500 (MASTER_ADDR, MASTER_PORT)"
 std::string where_text(const Rendezvous& where);
-/// Listens at the address of rank 0: only for this host where no other can mean it by that name.
+/// Listens at the address of rank 0 alone; everywhere where that is not how others reach this host.
 Socket listen_for(const Rendezvous& where, Moment until);
 
 /// Rank 0's part: waits for all, sends them all addresses, and lets them go on together.

@@ -4,10 +4,6 @@
 
 namespace tessera::process {
 
-namespace {
-constexpr std::uint32_t kMostWords = 64 << 20;  // a table of many thousand ranks
-}
-
 bool say(const Socket& to, Word::Kind kind, const std::string& rest, Moment until, Fault fault,
          bool speaks) {
   Word word;
@@ -18,14 +14,20 @@ bool say(const Socket& to, Word::Kind kind, const std::string& rest, Moment unti
   return send_all(to, all.data(), all.size(), until);
 }
 
-bool hear(const Socket& from, Word& word, std::string& rest, Moment until) {
+bool hear(const Socket& from, Word& word, std::string& rest, Moment until, std::uint32_t most) {
   if (!receive_all(from, &word, sizeof(word), until)) return false;
-  if (word.magic != kMagic || word.bytes > kMostWords) {
+  if (word.magic != kMagic || word.bytes > most) {
     errno = EPROTO;
     return false;
   }
   rest.resize(word.bytes);
   return receive_all(from, rest.data(), rest.size(), until);
+}
+
+Fault fault_of(std::int32_t number) {
+  const bool known =
+      number >= static_cast<int>(Fault::Usage) && number <= static_cast<int>(Fault::Internal);
+  return known ? static_cast<Fault>(number) : Fault::Peer;
 }
 
 }  // namespace tessera::process

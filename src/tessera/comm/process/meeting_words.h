@@ -12,7 +12,7 @@
 namespace tessera::process {
 
 /// Raised with every change of what ranks send each other.
-inline constexpr std::uint32_t kProtocol = 2;
+inline constexpr std::uint32_t kProtocol = 3;
 inline constexpr std::array<char, 16> kMagic = {'\x89', 't', 'e', 's', 's', 'e',  'r',  'a',
                                                 ' ',    'r', 'a', 'n', 'k', '\r', '\n', '\x1a'};
 
@@ -29,14 +29,16 @@ struct Greeting {
   std::array<char, 64> run{};  // cut
 };
 
-/// Between rank 0 and another, once it was greeted.
+/// Between rank 0 and another, and at the beginning of every connection (introduce.h).
 struct Word {
   enum Kind : std::uint32_t {
     Table,    // all addresses follow, and the number of the world
     Ready,    // this rank has all its connections
     Go,       // all have
     Trouble,  // this rank cannot go on: the reason follows
-    Refusal   // nobody goes on: the reason follows
+    Refusal,  // nobody goes on: the reason follows
+    Answer,   // to an opening: introduce.h
+    Welcome   // this rank is known now
   };
   std::array<char, 16> magic = kMagic;
   Kind kind = Table;
@@ -48,7 +50,13 @@ struct Word {
 /// Writes a word with the text that follows, in one piece. False by errno.
 bool say(const Socket& to, Word::Kind kind, const std::string& rest, Moment until,
          Fault fault = Fault::Peer, bool speaks = false);
-/// Reads one. False by errno; EPROTO: what comes is none. What was read of it by then is there.
-bool hear(const Socket& from, Word& word, std::string& rest, Moment until);
+/// Of a table of many thousand ranks; and of those who have not proved that they are of this run.
+inline constexpr std::uint32_t kMostWords = 64 << 20, kMostOfUnproved = 4096;
+/// Reads one. False by errno; EPROTO: what comes is none, or has more than `most` bytes. What was
+/// read of it by then is there.
+bool hear(const Socket& from, Word& word, std::string& rest, Moment until,
+          std::uint32_t most = kMostWords);
+/// The fault of a word; Fault::Peer where it is none that there is.
+Fault fault_of(std::int32_t number);
 
 }  // namespace tessera::process

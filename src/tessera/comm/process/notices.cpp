@@ -17,6 +17,7 @@ Notices::~Notices() {
 }
 
 void Notices::listen() {
+  incoming_ = Notice();  // one that comes with less than a notice has is none
   incoming_request_ =
       link_.receive(Channel::Control, &incoming_, sizeof(incoming_), Link::kAnyone, kNotice);
 }

@@ -20,7 +20,7 @@ class Notices {
   Notices(const Notices&) = delete;
   Notices& operator=(const Notices&) = delete;
 
-  /// Takes in the next notice that has come. False: none has.
+  /// Takes in the next notice that has come, whatever is in it. False: none has.
   bool next(Notice& notice);
   /// Sends to all ranks for which wants(rank). Each kind once; more calls of it do nothing.
   template <typename Wants>

@@ -120,6 +120,7 @@ bool ProcessCommunicator::take_headers(int from) {
   bool any = false;
   while (mail.expected > 0 && !world_.stopped()) {
     if (!mail.listening) {
+      mail.incoming = Header();
       mail.request = world_.link().receive(Channel::Calls, &mail.incoming, sizeof(mail.incoming),
                                            from, kSendHeader);
       mail.listening = true;
@@ -128,7 +129,7 @@ bool ProcessCommunicator::take_headers(int from) {
     mail.listening = false;
     any = true;
     const Header header = mail.incoming;
-    world_.saw(from, header);
+    if (!world_.saw(from, header)) break;
     const std::vector<Posted*>& posted = world_.under_way().posted;
     const auto expects = [&](const Posted* p) {
       return p->state == Posted::Expected && p->owner->id_ == header.group &&

@@ -155,6 +155,12 @@ bool Endpoint::loopback() const {
           (IN6_IS_ADDR_V4MAPPED(&six->sin6_addr) && six->sin6_addr.s6_addr[12] == 127));
 }
 
+bool Endpoint::valid() const {
+  const bool four = address.ss_family == AF_INET && length == sizeof(sockaddr_in);
+  const bool six = address.ss_family == AF_INET6 && length == sizeof(sockaddr_in6);
+  return (four || six) && port() > 0;
+}
+
 std::string to_text(const Endpoint& endpoint) {
   std::array<char, NI_MAXHOST> host{};
   if (getnameinfo(raw(endpoint), endpoint.length, host.data(), host.size(), nullptr, 0,

@@ -41,6 +41,8 @@ struct Endpoint {
   int port() const;
   void set_port(int port);
   bool loopback() const;
+  /// An address of IPv4 or IPv6 with a port: one from elsewhere may be anything.
+  bool valid() const;
 };
 /// "10.0.0.1:4711", "[fe80::1]:4711"
 std::string to_text(const Endpoint& endpoint);

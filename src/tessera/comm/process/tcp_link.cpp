@@ -140,7 +140,8 @@ TcpLink::Operation& TcpLink::make(bool sends, Channel channel, int rank, int tag
   free_operations_.pop_back();
   out.state = Operation::UnderWay, out.sends = sends, out.own = false, out.channel = channel;
   out.rank = rank, out.tag = tag, out.data = static_cast<std::byte*>(data), out.bytes = bytes;
-  out.moved = 0, out.queued = false, out.matched = false, out.next = nullptr;
+  out.moved = 0, out.queued = false, out.matched = false, out.granted = kAnyone;
+  out.next = nullptr;
   return out;
 }
 

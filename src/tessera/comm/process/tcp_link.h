@@ -77,6 +77,7 @@ class TcpLink final : public Link {
     std::size_t moved = 0;  // of frame and bytes together, where it sends
     bool queued = false;    // of a send: in the peer's queue
     bool matched = false;   // of a receive: a message comes for it
+    int granted = kAnyone;  // of a receive: the rank that has been told to send
     Operation* next = nullptr;
     std::vector<std::byte> copy;  // what a cancelled send has still to give
   };

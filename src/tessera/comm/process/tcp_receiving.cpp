@@ -105,10 +105,10 @@ void TcpLink::begin_message(int from) {
   const Frame& frame = p.frame;
   switch (frame.kind) {
     case Frame::Data:
-      check(frame.bytes <= kLongestSegment, "TCP: rank ", from, " sends ", frame.bytes,
-            " bytes unasked");
+      if (frame.bytes > kLongestSegment) return lose(from, EPROTO);
       p.inside = true, p.got = 0;
       p.receive = posted_for(from, frame);
+      if (!p.socket.open()) return;
       if (p.receive == nullptr) {
         p.keep = &new_early(frame);
         p.keep->bytes.resize(frame.bytes);
@@ -118,7 +118,7 @@ void TcpLink::begin_message(int from) {
     case Frame::Offer:
       if (Operation* receive = posted_for(from, frame)) {
         take_offer(from, frame, *receive);
-      } else {
+      } else if (p.socket.open()) {
         Early& early = new_early(frame);
         early.complete = true;
         p.early.add(&early);
@@ -126,19 +126,20 @@ void TcpLink::begin_message(int from) {
       return;
     case Frame::Grant: return answer_grant(from, frame);
     case Frame::Large: {
-      check(frame.receiver >= 1 && frame.receiver <= operations_.size(), "TCP: rank ", from,
-            " sends bytes for operation ", frame.receiver, " of ", operations_.size());
+      if (frame.receiver < 1 || frame.receiver > operations_.size()) return lose(from, EPROTO);
       Operation& receive = operations_[frame.receiver - 1];
-      check(receive.state == Operation::UnderWay && !receive.sends && receive.matched &&
-                receive.bytes >= frame.bytes,
-            "TCP: rank ", from, " sends ", frame.bytes, " bytes that were not granted");
+      const bool granted = receive.state == Operation::UnderWay && !receive.sends &&
+                           receive.matched && receive.bytes >= frame.bytes &&
+                           receive.granted == from;
+      if (!granted) return lose(from, EPROTO);
+      receive.granted = kAnyone;
       p.inside = true, p.got = 0;
       p.receive = &receive;
       return;
     }
     case Frame::Bye: p.bye = true; return;
   }
-  check(false, "TCP: rank ", from, " sends a frame of kind ", static_cast<int>(frame.kind));
+  lose(from, EPROTO);
 }
 
 void TcpLink::end_message(int from) {
@@ -153,8 +154,10 @@ TcpLink::Operation* TcpLink::posted_for(int from, const Frame& frame) {
   for (Queue<Operation>* queue : {&peer(from).posted, &anyone_}) {
     for (Operation* one = queue->first; one != nullptr; one = one->next) {
       if (one->channel != frame.channel || one->tag != frame.tag) continue;
-      check(frame.bytes <= one->bytes, "TCP: rank ", from, " sends ", frame.bytes, " bytes where ",
-            one->bytes, " are expected");
+      if (frame.bytes > one->bytes) {
+        lose(from, EPROTO);
+        return nullptr;
+      }
       queue->remove(one);
       one->matched = true;
       return one;
@@ -191,8 +194,7 @@ void TcpLink::drop_early(int from, Early& early) {
 
 void TcpLink::take_early(int from, Early& early, Operation& receive) {
   const Frame frame = early.frame;
-  check(frame.bytes <= receive.bytes, "TCP: rank ", from, " has sent ", frame.bytes,
-        " bytes where ", receive.bytes, " are expected");
+  if (frame.bytes > receive.bytes) return lose(from, EPROTO);
   Peer& p = peer(from);
   receive.matched = true;
   if (frame.kind == Frame::Offer) {
@@ -215,16 +217,17 @@ void TcpLink::take_offer(int from, const Frame& frame, Operation& receive) {
   Frame grant;
   grant.kind = Frame::Grant;
   grant.sender = frame.sender, grant.receiver = receive.index;
+  receive.granted = from;
   send_own(from, grant);
 }
 
 void TcpLink::answer_grant(int from, const Frame& frame) {
-  check(frame.sender >= 1 && frame.sender <= operations_.size(), "TCP: rank ", from,
-        " grants operation ", frame.sender, " of ", operations_.size());
+  if (frame.sender < 1 || frame.sender > operations_.size()) return lose(from, EPROTO);
   Operation& operation = operations_[frame.sender - 1];
-  check(operation.state == Operation::UnderWay && operation.sends && operation.rank == from &&
-            operation.frame.kind == Frame::Offer && !operation.queued,
-        "TCP: rank ", from, " grants what was not offered");
+  const bool offered = operation.state == Operation::UnderWay && operation.sends &&
+                       operation.rank == from && operation.frame.kind == Frame::Offer &&
+                       !operation.queued;
+  if (!offered) return lose(from, EPROTO);
   if (operation.data == nullptr) return release(operation);  // it was taken back
   const std::uint32_t receiver = frame.receiver;
   enqueue(operation, Frame::Large);

@@ -8,6 +8,11 @@ namespace tessera::process {
 
 using namespace std::chrono_literals;
 
+namespace {
+constexpr const char* kNoRank =
+    "; are all ranks the same program? Else memory or network of a host are damaged";
+}
+
 World::World(Link& link, const LaunchedOptions& options)
     : link_(link),
       options_(options),
@@ -50,6 +55,12 @@ void World::meet() {
   const Process mine = this_process(link_.machine());
   processes_.resize(seen_.size());
   link_.gather(&mine, processes_.data(), sizeof(Process));
+  for (int r = 0; r < size_; ++r) {
+    const std::string problem = processes_[static_cast<std::size_t>(r)].problem(size_);
+    if (!problem.empty())
+      fail(Fault::Peer, "rank ", rank_, " of ", size_, " was sent ", problem, " by rank ", r,
+           ", which no rank writes", kNoRank);
+  }
   // Asking MPI takes its time: 2000 turns are some tenths of a millisecond, in which a segment
   // comes.
   const Neighbours here = neighbours(processes_, rank_);
@@ -87,9 +98,15 @@ void World::leave() {
   seen_[static_cast<std::size_t>(rank_)].inside = false;
 }
 
-void World::saw(int rank, const Header& call) {
+bool World::saw(int rank, const Header& call) {
+  if (const std::string problem = call.problem(); !problem.empty()) {
+    stop(Fault::Peer,
+         text("was sent ", problem, " by rank ", rank, ", which no rank writes", kNoRank), nullptr);
+    return false;
+  }
   const std::scoped_lock lock(mutex_);
   call.show(seen_[static_cast<std::size_t>(rank)]);
+  return true;
 }
 
 Seen World::seen(int rank) const {
@@ -146,6 +163,9 @@ void World::pass_on_stop() {
 }
 
 void World::take(const Notice& notice) {
+  if (const std::string problem = notice.problem(size_); !problem.empty())
+    return stop(Fault::Peer, text("was sent ", problem, ", which no rank writes", kNoRank),
+                nullptr);
   ++signs_;
   if (notice.kind == Notice::Alive) return;
   if (notice.kind == Notice::Stop) {
@@ -160,7 +180,7 @@ void World::take(const Notice& notice) {
   }
   if (notice.kind == Notice::Leaving) {
     left_[static_cast<std::size_t>(notice.rank)] = true;
-    if (notice.told_by_others || stopped()) return;
+    if (notice.told_by_others != 0 || stopped()) return;
   }
   causes_.push_back({notice.rank, static_cast<Fault>(notice.fault), notice.words.data(),
                      notice.kind == Notice::Failed});

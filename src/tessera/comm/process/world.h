@@ -56,7 +56,8 @@ class World {
   /// This rank begins or ends a call.
   void enter(const Collective& c, const Group& group, Number number);
   void leave();
-  void saw(int rank, const Header& call);
+  /// Another's call. False: what came is no rank's, and the world stops for it.
+  bool saw(int rank, const Header& call);
   Seen seen(int rank) const;
 
   /// Tells the others, now and then, that this rank works.
