@@ -7,12 +7,30 @@
 #include "tessera/models/family.h"
 #include "tessera/pretrained/exported_tokenizer.h"
 #include "tessera/train/checkpoint.h"
+#include "tessera/train/checkpoint_manifest.h"
+#include "tessera/train/output_folder.h"
 #include "tessera/train/recorded.h"
 
 namespace tessera {
 
+namespace {
+
+/// A run would later be read as its export, and a checkpoint be damaged by it.
+void require_own_folder(const std::string& output) {
+  const std::vector<std::string> traces = traces_of_run(output);
+  require(traces.empty(), "export: '", output, "' is the folder of a run (it has ", join(traces),
+          "), from which --init-from would then read the export; give another --output");
+  std::error_code ignored;
+  require(!std::filesystem::exists(std::filesystem::path(output) / kManifestName, ignored),
+          "export: '", output, "' is a checkpoint, which other files would damage; give another ",
+          "--output");
+}
+
+}  // namespace
+
 ExportedModel export_model(const std::string& path, const std::string& output, SavePretrained how,
                            const OwnFamilies& families) {
+  require_own_folder(output);
   const auto write = [&] {
     const Checkpoint checkpoint = Checkpoint::open(path);
     const RecordedRun run = recorded_run(checkpoint, families, RecordedUse::Weights);
