@@ -206,6 +206,7 @@ struct NamedSize {
   std::string words;  // "n_embd is 32"
   std::int64_t value;
   bool missing;
+  bool of_layers;  // is no extent of a tensor
 };
 
 std::vector<NamedSize> sizes_of(HubKeys keys, const HubConfig& config) {
@@ -216,9 +217,11 @@ std::vector<NamedSize> sizes_of(HubKeys keys, const HubConfig& config) {
       if (row.slot == HubSlot(&ModelConfig::context)) continue;  // is of samples, not of weights
       const std::int64_t value = std::get<std::int64_t>(read_value(row, config));
       const std::string_view name = name_in(row, config);
-      out.push_back(
-          {name.empty() ? text(row.key, " is missing and so ", value) : text(name, " is ", value),
-           value, name.empty()});
+      const std::string is =
+          name.empty() ? text(row.key, " is missing and so ") : text(name, " is ");
+      out.push_back({is + (value == 0 ? "as others say" : text(value)), value, name.empty(),
+                     row.slot == HubSlot(&ModelConfig::layers) ||
+                         row.slot == HubSlot(&ModelConfig::decoder_layers)});
     }
   }
   return out;
@@ -274,10 +277,12 @@ void write_keys(HubKeys keys, const ModelConfig& model, HubJson& to) {
 std::string keys_of_size(HubKeys keys, const HubConfig& config, std::int64_t extent) {
   std::vector<std::string> out;
   for (const NamedSize& size : sizes_of(keys, config)) {
-    if (size.value == extent) out.push_back(size.words);
+    if (size.value == extent && !size.of_layers) out.push_back(size.words);
   }
   if (config.has("id2label") && std::ssize(config.json()["id2label"]) == extent)
     out.push_back(text("id2label names ", extent));
+  if (!config.has("id2label") && !config.has("num_labels") && extent == 2)
+    out.emplace_back("id2label is missing and so 2 labels");
   return join(out, " or ");
 }
 
@@ -291,8 +296,19 @@ std::string missing_sizes(HubKeys keys, const HubConfig& config) {
 
 std::string sizes_text(HubKeys keys, const HubConfig& config) {
   std::vector<std::string> out;
-  for (const NamedSize& size : sizes_of(keys, config)) {
-    if (size.value > 0) out.push_back(size.words);
+  for (const NamedSize& size : sizes_of(keys, config)) out.push_back(size.words);
+  return join(out);
+}
+
+std::string switches_text(HubKeys keys, const HubConfig& config) {
+  std::vector<std::string> out;
+  for (const std::span<const HubKey> block : keys) {
+    for (const HubKey& row : block) {
+      const bool is_switch = std::holds_alternative<bool ModelConfig::*>(row.slot);
+      if (is_switch && row.standard == HubValue(false) &&
+          read_value(row, config) == ReadValue(true))
+        out.push_back(text(row.key, " is true"));
+    }
   }
   return join(out);
 }

@@ -77,5 +77,7 @@ std::string keys_of_size(HubKeys keys, const HubConfig& config, std::int64_t ext
 std::string missing_sizes(HubKeys keys, const HubConfig& config);
 /// "n_embd is 32, n_head is missing and so 12": all sizes.
 std::string sizes_text(HubKeys keys, const HubConfig& config);
+/// "attention_bias is true": switches that are on and usually are not; empty: none.
+std::string switches_text(HubKeys keys, const HubConfig& config);
 
 }  // namespace tessera

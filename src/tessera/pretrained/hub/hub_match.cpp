@@ -105,6 +105,9 @@ void Matcher::settle(const HubTie& tie) {
   const std::string table = find(std::string(tie.theirs));
   if (table.empty()) {
     stands_for_.emplace(tie.theirs, also);
+    if (tie.may_differ && family_.has_own_head(model_.config))
+      model_.notices.push_back(text("'", folder_, "' has '", printable(also), "' and lacks '",
+                                    tie.theirs, "': the one is taken for both, as a tied head"));
     used_.insert(also);
     return;
   }
@@ -136,10 +139,12 @@ void Matcher::refuse_missing(const std::vector<HubTensor>& table) const {
     if (wanted && find(tensor.theirs).empty()) lacking.push_back(tensor.theirs);
   }
   if (lacking.empty()) return;
-  const std::string missing = missing_sizes(family_.keys, from_);
+  std::vector<std::string> why = {missing_sizes(family_.keys, from_),
+                                  switches_text(family_.keys, from_)};
+  std::erase(why, "");
   fail(Fault::Checkpoint, "'", folder_, "' lacks ", lacking.size(), " of the tensors that ",
        from_.path(), " describes: ", some_of(lacking),
-       missing.empty() ? "" : text(" (in config.json ", missing, ", as in transformers)"),
+       why.empty() ? "" : text(" (in it ", join(why), ")"),
        "; download it again, or give --init-from-config to begin with random numbers alone");
 }
 
@@ -171,7 +176,8 @@ void Matcher::check_zeros(const HubZeros& zeros) {
   const Shape wanted = zeros.shape(model_.config);
   if (weights_.find(name)->type.shape != wanted)
     fail(Fault::Checkpoint, weights_.file_of(name), ": tensor '", printable(name), "' is ",
-         weights_.find(name)->type.shape, "; ", from_.path(), " makes it ", wanted);
+         weights_.find(name)->type.shape, "; ", from_.path(), " makes it ", wanted, " (",
+         sizes_text(family_.keys, from_), ")");
   each_piece(weights_, name, [&](std::int64_t first, const std::vector<float>& values) {
     const auto other = std::ranges::find_if(values, [](float value) { return value != 0; });
     if (other != values.end())
@@ -216,15 +222,17 @@ void check_shapes(const HubMatch& match, const HubFamily& family, const HubWeigh
       const Shape theirs = weights.find(source.name)->type.shape,
                   right = hub_shape(source.rows, source.transposed, found->second, stack);
       if (theirs == right) continue;
+      // Rows of heads are products of several keys.
+      bool told = source.rows == HubRows::All && theirs.ndim() == right.ndim();
       std::vector<std::string> keys;
-      for (int d = 0; d < right.ndim(); ++d) {
-        const bool same = d < theirs.ndim() && theirs[d] == right[d];
-        const std::string of_size = same ? "" : keys_of_size(family.keys, from, right[d]);
-        if (!of_size.empty()) keys.push_back(of_size);
+      for (int d = 0; told && d < right.ndim(); ++d) {
+        if (theirs[d] == right[d]) continue;
+        keys.push_back(keys_of_size(family.keys, from, right[d]));
+        told = !keys.back().empty();
       }
       fail(Fault::Checkpoint, weights.file_of(source.name), ": tensor '", printable(source.name),
-           "' is ", theirs, "; ", from.path(), " makes it ", right,
-           keys.empty() ? "" : text(" (", join(keys, "; "), ")"));
+           "' is ", theirs, "; ", from.path(), " makes it ", right, " (",
+           told ? join(keys, "; ") : sizes_text(family.keys, from), ")");
     }
   }
 }

@@ -134,9 +134,8 @@ void judge_t5_activation(const HubConfig& from, const ModelConfig& to) {
 void read_t5(const HubConfig& from, ModelConfig& to) {
   judge_t5_activation(from, to);
   bool scaled = true;
-  for (const char* key : {"tie_word_embeddings", "scale_decoder_outputs"}) {
-    if (from.has(key)) scaled = from.truth(key);
-  }
+  if (from.has("tie_word_embeddings")) scaled = from.truth("tie_word_embeddings");
+  if (from.find("scale_decoder_outputs") != nullptr) scaled = from.truth("scale_decoder_outputs");
   to.tied_head = true;
   to.logit_scale = scaled ? 0 : 1;
   const std::int32_t pad = from.id("pad_token_id", 0);

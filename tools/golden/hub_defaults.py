@@ -1,0 +1,26 @@
+#!/usr/bin/env python3
+"""Writes tests/golden/hub_defaults.json: what a key that config.json lacks means to transformers.
+
+    build/golden/bin/python tools/golden/hub_defaults.py
+"""
+import dataclasses
+import json
+import pathlib
+
+import transformers
+
+GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
+CONFIGS = [transformers.AlbertConfig, transformers.BartConfig, transformers.BertConfig, transformers.GPT2Config,
+           transformers.LlamaConfig, transformers.RobertaConfig, transformers.T5Config, transformers.ViTConfig]
+
+
+def main():
+    shared = {field.name for field in dataclasses.fields(transformers.PreTrainedConfig)}
+    out = {config.model_type: {field.name: field.default for field in dataclasses.fields(config)
+                               if field.name not in shared and field.default is not dataclasses.MISSING}
+           for config in CONFIGS}
+    (GOLDEN / "hub_defaults.json").write_text(json.dumps(out, indent=1, sort_keys=True) + "\n")
+
+
+if __name__ == "__main__":
+    main()
