@@ -259,7 +259,7 @@ in_order "a launch by nohup that is asked to stop"
 # A reader that goes.
 rm -rf "$folder/run"
 "$tessera" launch -n 2 -- "${run_flags[@]}" --exit-interval 300 --log-every 1 2>"$folder/run.log" | head -1 >"$folder/head.log" || code=$?
-[ $code = 5 ] || wrong "a run whose reader goes has the code $code, not 5"
+[ $code = 141 ] || wrong "a run whose reader goes has the code $code, not 141"
 [ -s "$folder/head.log" ] || wrong "a run whose reader goes has printed nothing"
 saved || wrong "a run whose reader goes does not save"
 [ ! -e "$folder/run/lock" ] || wrong "a run whose reader goes leaves its lock"

@@ -113,7 +113,7 @@ const Case kCases[] = {
     {"two names of one field disagree", "--data @/text.txt --seq-length 8 --context 16", 2,
      "--seq-length 8 and --context 16 disagree; both tell context, give one"},
     {"an output that holds another run", "--data @/text.txt --output @/old", 2,
-     "output '@/old' holds another run (metrics.jsonl); go on with it by --resume auto, or give a "
+     "output '@/old' holds another run (metrics.jsonl, summary.json); go on with it by --resume auto, or give a "
      "new folder"},
     {"an output that is a file", "--data @/text.txt --output @/text.txt", 5,
      "output '@/text.txt' is a file; give a folder"},
@@ -150,6 +150,7 @@ TEST(Messages, OfTrain) {
   std::filesystem::create_symlink("nowhere", folder / "broken");
   std::filesystem::create_directory(folder / "old");
   folder.write("old/metrics.jsonl", "");
+  folder.write("old/summary.json", "{}");
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.name);
     std::string line = kTiny;

@@ -130,7 +130,7 @@ TEST(Turn, IsReadAsItWasWritten) {
   TurnWriter writer([&](const std::string& line) { lines.push_back(line); });
   RunStart start;
   start.parameters = 7, start.tokens_per_step = 64, start.devices = 2;
-  start.peak_bytes = 4096, start.host_bytes = 512, start.flops_per_step = 1e9;
+  start.peak_bytes = 4096, start.host.memory = 512, start.flops_per_step = 1e9;
   start.kernels = {"a", "b"};
   writer.on_start(start);
   writer.on_step({.step = 1, .loss = 4.25, .seconds = 9});

@@ -35,7 +35,7 @@ Candidate candidate(const PlanChoice& choice, double told, double seconds, std::
   Candidate out{considered(choice, told, 1, Basis::Exact), {}};
   out.verdict.predicted.seconds = seconds;
   out.verdict.predicted.exposed[static_cast<std::size_t>(TimePart::Products)] = seconds;
-  out.verdict.peak_bytes = {bytes};
+  out.verdict.peak_bytes = out.verdict.capped_bytes = {bytes};
   out.verdict.host_bytes = {host};
   return out;
 }

@@ -8,6 +8,8 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/planner/choice.h"
+#include "tessera/train/fields.h"
 
 namespace tessera {
 namespace {
@@ -73,11 +75,31 @@ TEST(PlanFile, IsReadAsToml) {
   std::string with_returns;
   for (const char c : file) with_returns += c == '\n' ? std::string("\r\n") : std::string(1, c);
   EXPECT_EQ(parse_plan_file(with_returns, "a.toml").made_for, as_written.made_for);
-  const std::size_t table = file.find("[plan]");
-  const std::string turned = file.substr(table) + "[model]\nlayers = 4\n";
-  const PlanFile read = parse_plan_file(turned, "a.toml");
-  EXPECT_EQ(read.made_for, as_written.made_for);
-  EXPECT_EQ(std::string(trim(read.fields)), "[model]\nlayers = 4");
+}
+
+TEST(PlanFile, NoticesChanges) {
+  const std::string file = plan_file_text(recorded_run(), choice(), kCores);
+  const std::size_t at = file.find("devices = 4");
+  ASSERT_NE(at, std::string::npos);
+  for (const std::string& changed : {std::string(file).replace(at, 11, "devices = 8"),
+                                     std::string(file).erase(at, 12), "lr = 1e-3\n" + file}) {
+    try {
+      parse_plan_file(changed, "a.toml");
+      ADD_FAILURE() << "it is not noticed";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find("its digest is of other fields"), std::string::npos)
+          << error.what();
+    }
+  }
+  EXPECT_EQ(parse_plan_file("# a remark\n" + file, "a.toml").made_for,
+            parse_plan_file(file, "a.toml").made_for);
+}
+
+TEST(PlanFile, DecidesNoFieldOfTheRun) {
+  for (const char* name : {"lr", "seed", "output", "data", "steps", "resume"})
+    EXPECT_FALSE(may_be_in_plan(*find_field(name).field)) << name;
+  for (const char* name : {"devices", "preset", "machine", "layers", "micro-batch-size", "bf16"})
+    EXPECT_TRUE(may_be_in_plan(*find_field(name).field)) << name;
 }
 
 TEST(PlanFile, HasTheWholePathOfAMachineFile) {

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "tessera/base/text.h"
+#include "tessera/train/host_pool.h"
 #include "tessera/train/memory_cap.h"
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/memory_price.h"
@@ -75,9 +76,9 @@ TEST(MemoryCap, WhatIsChosenFits) {
             fit_memory(config, *device, [&](const std::string& line) { notices.push_back(line); });
         EXPECT_EQ(told.empty(), percent == 100) << told;
         EXPECT_EQ(notices.size(), percent == 100 ? 0 : 1);
-        const std::int64_t peak = memory_price(config, *device).peak_bytes;
-        EXPECT_LE(peak, cap) << told;
-        EXPECT_NO_THROW(require_within_cap(config, peak));
+        const MemoryPrice price = memory_price(config, *device);
+        EXPECT_LE(price.peak_bytes, cap) << told;
+        EXPECT_NO_THROW(require_within_cap(config, {.peak_bytes = price.peak_bytes}));
         EXPECT_EQ(fit_memory(config, *device), "") << "chosen once, it fits";
         RunConfig again = asked;
         set_memory_choice(again, memory_choice_of(config));
@@ -262,13 +263,57 @@ TEST(MemoryCap, KnowsWhatWasAskedFor) {
                                   {"recompute-layers", "--recompute-layers 1"}}));
 }
 
+/// Where host and device are one memory, no plan under a cap takes more than one without.
+TEST(MemoryCap, OnACpuOffloadsToFilesAlone) {
+  const std::unique_ptr<Device> device = one_thread();
+  RunConfig asked = uncapped(2);
+  complete(asked);
+  EXPECT_EQ(memory_space_of(asked).offload.size(), 1);
+  const MemoryPrice whole = memory_price(asked, *device);
+  RunConfig capped = asked;
+  capped.memory_cap = text(whole.peak_bytes * 8 / 10);
+  EXPECT_NE(fit_memory(capped, *device), "");
+  const MemoryPrice less = memory_price(capped, *device);
+  EXPECT_EQ(less.host_bytes, 0);
+  EXPECT_LE(less.peak_bytes, whole.peak_bytes * 8 / 10);
+
+  RunConfig told = asked;  // counted where a user asks for it
+  told.offload_optimizer = true;
+  complete(told);
+  const MemoryPrice both = memory_price(told, *device);
+  EXPECT_GT(both.host_bytes, 0);
+  EXPECT_EQ(both.capped_bytes, both.peak_bytes + both.host_bytes);
+
+  RunConfig file = asked;
+  file.remote_device = kRemoteFile;
+  complete(file);
+  EXPECT_EQ(memory_space_of(file).offload.size(), 16);
+  EXPECT_EQ(host_use(file, 7).file, 7);
+  EXPECT_EQ(host_use(file, 7).memory, 0);
+  const std::string refused = cap_refusal(asked, whole.peak_bytes / 20, *device);
+  EXPECT_NE(refused.find("--remote-device nvme --offload-folder FOLDER keeps states in a file"),
+            std::string::npos)
+      << refused;
+}
+
 /// A plan with more than the cap is not run.
 TEST(MemoryCap, HoldsForThePlanThatRuns) {
   RunConfig config = uncapped();
-  EXPECT_NO_THROW(require_within_cap(config, 1001));
+  const auto take = [&](std::int64_t device, std::int64_t host) {
+    require_within_cap(config,
+                       {.peak_bytes = device, .host_bytes = host, .both_bytes = device + host});
+  };
+  EXPECT_NO_THROW(take(1001, 0));
   config.memory_cap = "1kB";
-  EXPECT_NO_THROW(require_within_cap(config, 1000));
-  EXPECT_THROW(require_within_cap(config, 1001), Error);
+  EXPECT_NO_THROW(take(1000, 0));
+  EXPECT_THROW(take(1001, 0), Error);
+  EXPECT_THROW(take(900, 101), Error) << "on a CPU, both are in one memory";
+  EXPECT_NO_THROW(take(900, 100));
+  config.remote_device = kRemoteFile;
+  EXPECT_NO_THROW(take(900, 5000)) << "a file takes no memory";
+  config.remote_device = kRemoteMemory;
+  config.parallel.machine.kernels = KernelSource::Described;
+  EXPECT_NO_THROW(take(900, 5000)) << "the host has memory of its own";
 }
 
 /// The samples of a step alone are too many: no plan of 20 million micro-batches is made.

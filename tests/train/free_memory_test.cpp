@@ -66,9 +66,11 @@ TEST(FreeMemory, TheHostCountsWhereItIsMainMemory) {
   const MemoryPrice asked = memory_price(config, *device);
   ASSERT_GT(asked.host_bytes, 0);
   const std::int64_t most = asked.peak_bytes + asked.host_bytes / 2;
-  MemorySearch of_device(config, *device, most);
+  RunConfig in_file = config;
+  in_file.remote_device = kRemoteFile;
+  MemorySearch of_device(in_file, *device, most);
   EXPECT_TRUE(of_device.fits_as_asked());
-  MemorySearch of_both(config, *device, most, MemorySearch::Capped::Both);
+  MemorySearch of_both(config, *device, most);
   EXPECT_FALSE(of_both.fits_as_asked());
   const std::optional<MemoryCandidate> found = of_both.cheapest();
   if (!found) return;

@@ -53,6 +53,22 @@ TEST(Hints, OfNamesThatPeopleType) {
       {"initial_scale_power", "as the number itself, 65536 for 16, it is --initial-loss-scale"},
       {"growth_interval", "here it is --loss-scale-window"},
       {"loss-scale-hysteresis", "here it is --hysteresis"},
+      {"per_device_train_batch_size",
+       "a step has global-batch-size samples, and computes so many at a time on a device: "
+       "--micro-batch-size"},
+      {"warmup_ratio", "as a number of steps, it is --lr-warmup-steps"},
+      {"report_to",
+       "metrics.jsonl is always written, and events for TensorBoard by --tensorboard-dir"},
+      {"lr_scheduler_type", "here it is --lr-decay-style"},
+      {"save_total_limit", "here it is --keep-last"},
+      {"do_train",
+       "training, validation and prediction are told apart by the command; leave it out"},
+      {"momentum", "here it is --sgd-momentum"},
+      {"lr-warmup-fraction", "as a number of steps, it is --lr-warmup-steps"},
+      {"train_micro_batch_size_per_gpu",
+       "a step has global-batch-size samples, and computes so many at a time on a device: "
+       "--micro-batch-size"},
+      {"enable_parallel_optimizer", "on is 1, off is 0 of --zero-stage"},
       {"stesp", "nearest is --steps"},
       {"zzzzzzzzzz", ""},
   };

@@ -34,6 +34,7 @@ TEST(Metrics, SummaryIsAStableListOfKeys) {
             "\"product_flops_per_s\": 0,\n  \"mfu\": 0,\n"
             "  \"parameters\": 10,\n  \"planned_peak_bytes\": 0,\n"
             "  \"lower_bound_bytes\": 0,\n  \"planned_host_bytes\": 0,\n"
+            "  \"planned_file_bytes\": 0,\n"
             "  \"recompute_granularity\": \"none\",\n  \"recompute_layers\": \"none\",\n"
             "  \"micro_batch_size\": 0,\n  \"offload\": [],\n"
             "  \"save_copy_bytes\": 0,\n  \"huge_page_bytes\": 0,\n"

@@ -97,6 +97,10 @@ void take_turns(const BenchRequest& request, std::vector<Player>& players, TurnP
       progress.begin(turn, at);
       Turn taken = measured_turn(
           player.turn(), request.length, [&](std::int64_t steps) { progress.step(steps); }, stop);
+      if (stop) {  // what was cut short counts where there is nothing better
+        if (turns.empty() && taken.measured()) turns.push_back(std::move(taken));
+        return;
+      }
       if (!taken.failure.empty() && !player.said.empty())
         taken.failure = failure_text(taken.failure, player.said);
       turns.push_back(std::move(taken));
@@ -173,8 +177,12 @@ int measure(const BenchRequest& request, const Arguments& arguments, Console& co
   TurnProgress progress(console, names, request.turns, request.length);
   take_turns(request, players, progress, stop);
   report.seconds = progress.finish();
-  if (stop) {
-    console.err << "stopped on request; what was measured so far is not printed\n";
+  report.stopped = stop;
+  const bool measured = std::ranges::any_of(players, [](const Player& player) {
+    return std::ranges::any_of(player.contestant.turns, &Turn::measured);
+  });
+  if (report.stopped && !measured) {
+    console.err << "stopped on request, before anything was measured\n";
     return kInterrupted;
   }
   report.load_after = load_average();
@@ -185,7 +193,7 @@ int measure(const BenchRequest& request, const Arguments& arguments, Console& co
   console.out << (request.as_json ? to_json(report) : to_text(report)) << std::flush;
   if (!request.page.empty()) write_atomically(request.page, to_html(report));
   if (!request.results.empty()) write_atomically(request.results, to_json(report));
-  return code;
+  return report.stopped ? kInterrupted : code;
 }
 
 }  // namespace

@@ -201,8 +201,8 @@ BenchRequest read_bench_request(ParsedFlags& parsed, const OwnFamilies& families
   out.as_json = parsed.take_switch("json");
   out.planned = parsed.take_switch("planned");
   const bool all = parsed.take_switch("all");
-  out.page = take_result_file(parsed, "html", problems);
-  out.results = take_result_file(parsed, "results", problems);
+  out.page = take_result_file(parsed, "html", OwnFile::Page, problems);
+  out.results = take_result_file(parsed, "results", OwnFile::BenchResults, problems);
   const bool told_peer = parsed.find("peer") != nullptr;
   out.python = parsed.take_value("peer");
   if (told_peer && out.python.empty()) problems.add("peer is empty; name a Python with PyTorch");

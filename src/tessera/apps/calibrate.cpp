@@ -205,7 +205,7 @@ int calibrate_command(const RanksCommand& command, const std::string& file, Cons
     take_launched_devices(config, command.devices_told, launched, problems);
     agree_on_choices(config, launched, problems);
     const bool writes = launched == nullptr || launched->rank() == 0;
-    if (writes) check_result_file("calibrate", file, problems);
+    if (writes) check_result_file("calibrate", file, OwnFile::Machine, problems);
     problems.raise();
     if (launched == nullptr && !command.devices_told) config.parallel.devices = num_usable_cores();
     Calibration found = calibrate(config, launched, mine);

@@ -13,7 +13,7 @@ int chart_command(const Arguments& arguments, Console& console, const OwnFamilie
   return write_file_of_runs({"chart", "losses.svg", "picture", "the losses",
                              "Draws the losses of runs against steps, as an SVG picture. RUN is "
                              "the folder of a run, its --output.",
-                             make},
+                             OwnFile::Picture, make},
                             arguments, console);
 }
 

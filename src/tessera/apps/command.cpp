@@ -88,6 +88,14 @@ int dispatch(const Arguments& arguments, Console& console, const OwnFamilies& fa
        near.empty() ? text("known are ", join(names)) : text("nearest: ", join(near)));
 }
 
+/// Whoever closes a pipe has seen enough: that is no error to speak of.
+int output_failed(const std::string& reason, Console& console) {
+  if (output_is_closed()) return kExitPipeClosed;
+  console.err << "error: not all output could be written to standard output" << reason
+              << "; free some space\n";
+  return static_cast<int>(Fault::Resource);
+}
+
 }  // namespace
 
 int with_output_checked(int code, Console& console) {
@@ -95,9 +103,7 @@ int with_output_checked(int code, Console& console) {
   console.out.flush();
   if (console.out.good() || code != 0) return code;
   const std::string reason = errno == 0 ? "" : ": " + std::generic_category().message(errno);
-  console.err << "error: not all output could be written to standard output" << reason
-              << "; free some space, or read the pipe to its end\n";
-  return static_cast<int>(Fault::Resource);
+  return output_failed(reason, console);
 }
 
 int report_failure(const std::exception_ptr& failure, Console& console) {
@@ -108,6 +114,8 @@ int report_failure(const std::exception_ptr& failure, Console& console) {
   };
   try {
     std::rethrow_exception(failure);
+  } catch (const OutputFailed&) {
+    return output_failed("", console);
   } catch (const Reported& error) {
     return static_cast<int>(error.fault());
   } catch (const Error& error) {

@@ -34,7 +34,8 @@ int run_command(const Arguments& arguments, Console& console, const OwnFamilies&
 int exit_code_of(Console& console, const std::function<int()>& work);
 
 /// The code of a command that ended with `code`: that of Fault::Resource, with a message, where all
-/// went well but for what it printed, which standard output did not take.
+/// went well but for what it printed, which standard output did not take; kExitPipeClosed, without
+/// a message, where that is a closed pipe.
 int with_output_checked(int code, Console& console);
 
 /// Prints an error and returns the exit code that it means; one that was told before is not
@@ -60,6 +61,9 @@ int launch_command(const Arguments& arguments, Console& console, const OwnFamili
 
 /// As in CMakeLists.txt; a test holds them together.
 inline constexpr const char* kVersion = "0.1.0";
+
+/// Standard output was a pipe, and its reader ended first: 128 + SIGPIPE, as of any other program.
+inline constexpr int kExitPipeClosed = 141;
 
 /// Stopped on request with a good checkpoint: start again to go on.
 inline constexpr int kExitStopped = 75;

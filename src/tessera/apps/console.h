@@ -18,4 +18,9 @@ struct Console {
 /// Standard output and error of this process.
 Console system_console();
 
+/// Standard output takes no more.
+struct OutputFailed {};
+/// True where standard output is a pipe whose reader has ended, as in `tessera help | head -1`.
+bool output_is_closed();
+
 }  // namespace tessera

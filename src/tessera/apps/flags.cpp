@@ -82,8 +82,14 @@ ParsedFlags parse_flags(const Arguments& arguments, const std::vector<Flag>& fla
       continue;
     }
     const std::size_t equals = word.find('=');
-    const std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
+    std::string name = word.substr(2, equals == std::string::npos ? equals : equals - 2);
     const Flag* flag = find_flag(flags, name);
+    if (flag == nullptr) {  // other trainers write --micro_batch_size
+      std::string dashed = name;
+      std::ranges::replace(dashed, '_', '-');
+      flag = find_flag(flags, dashed);
+      if (flag != nullptr) name = dashed;
+    }
     Setting setting{name, {}, "--" + name};
     if (equals != std::string::npos) setting.values.push_back(word.substr(equals + 1));
     if (flag == nullptr || !flag->elsewhere.empty()) {

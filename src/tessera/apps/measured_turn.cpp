@@ -188,7 +188,8 @@ Turn measured_turn(const TurnBody& body, const TurnLength& length,
   while (::wait4(child, &status, 0, &used) < 0 && errno == EINTR) {
   }
   const CoreSeconds after = core_seconds();
-  Turn out = std::move(reader).finish(status != 0 ? ending_text(status) : "");
+  Turn out = stop ? std::move(reader).finish_cut()
+                  : std::move(reader).finish(status != 0 ? ending_text(status) : "");
   if (out.peak_bytes == 0) out.peak_bytes = used.ru_maxrss * 1024;  // of a program that tells none
   out.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   const double all = after.all - before.all, mine = seconds_of(used);

@@ -106,9 +106,9 @@ PlanRequest take_request(ParsedFlags& parsed, Problems& problems) {
   out.placements = parsed.take_switch("placements");
   out.automatic = parsed.take_switch("auto");
   out.precision = parsed.take_switch("auto-precision");
-  out.plan_file = take_result_file(parsed, "write-plan", problems);
-  out.page = take_result_file(parsed, "html", problems);
-  out.picture = take_result_file(parsed, "schedule-svg", problems);
+  out.plan_file = take_result_file(parsed, "write-plan", OwnFile::Plan, problems);
+  out.page = take_result_file(parsed, "html", OwnFile::Page, problems);
+  out.picture = take_result_file(parsed, "schedule-svg", OwnFile::Picture, problems);
   if (parsed.find("search-mode") != nullptr) {
     out.search_mode = parsed.take_value("search-mode");
     problems.gather([&] { search_mode_of(out.search_mode); });

@@ -27,6 +27,18 @@ std::string measured_text(const EvalRecord& record) {
   return out;
 }
 
+/// What a step takes at least, where nobody would wait for the first without a word.
+std::string slow_text(const RunStart& start) {
+  constexpr double kLong = 10;  // seconds
+  if (start.product_flops_per_s <= 0) return "";
+  const double step =
+      start.flops_per_step / (start.product_flops_per_s * static_cast<double>(start.devices));
+  if (step < kLong) return "";
+  const auto left = static_cast<double>(start.steps - start.first_step);
+  return text("a step takes ", clock_text(step), " or more, all of them ", clock_text(step * left),
+              ": its FLOP at the best product rate");
+}
+
 std::string predictions_text(const EvalRecord& record) {
   return record.predictions.empty() ? "" : text("  predictions in ", record.predictions);
 }
@@ -41,16 +53,21 @@ std::string clock_text(double seconds) {
 
 void Progress::on_start(const RunStart& start) {
   start_ = start;
+  for (const std::string& about : start.about) line(printable(about));
   const std::string copy =
       start.save_copy_bytes == 0
           ? ""
           : text("and ", bytes_text(start.save_copy_bytes), " for a copy to save from, ");
+  const auto also = [](std::int64_t bytes, const char* where) {
+    return bytes == 0 ? "" : text("and ", bytes_text(bytes), where);
+  };
   const std::string host =
-      start.host_bytes == 0 ? "" : text("and ", bytes_text(start.host_bytes), " on the host, ");
+      also(start.host.memory, " on the host, ") + also(start.host.file, " in a file, ");
   line(text(grouped(start.parameters), " parameters, ", bytes_text(start.peak_bytes),
             " of memory, ", host, copy, format("%.3g", start.flops_per_step * 1e-9), " GFLOP and ",
             grouped(start.tokens_per_step), " tokens a step; compiled in ",
             format("%.2f", start.compile_seconds), " s"));
+  if (const std::string slow = slow_text(start); !slow.empty()) line(slow);
   if (start.first_step > 0) line(text("resuming after step ", start.first_step));
   if (start.first_step >= start.steps) line("nothing to do: all steps are done");
 }
@@ -103,7 +120,9 @@ std::string Progress::numbers(const StepRecord& r, std::string_view gap, std::si
   if (start_.product_flops_per_s > 0) {
     const double model_flops = start_.flops_per_step - start_.recomputed_flops_per_step;
     const double best = start_.product_flops_per_s * static_cast<double>(start_.devices);
-    parts.push_back({format("MFU %.0f%%", 100 * model_flops / seconds_ / best), 4});
+    const double share = model_flops / seconds_ / best;
+    // Above 1 the rate was measured while other programs had the cores: it says nothing.
+    parts.push_back({share > 1 ? "MFU -" : format("MFU %.0f%%", 100 * share), 4});
   }
   parts.push_back({text(clock_text(left), " left"), 7});
   const auto joined = [&] {

@@ -43,7 +43,7 @@ int report_command(const Arguments& arguments, Console& console, const OwnFamili
        "Writes a page that any browser shows: curves, memory, configuration, mesh, slowest "
        "kernels, notices and\ncheckpoints of runs, beside each other. RUN is the folder of a run, "
        "its --output.",
-       make},
+       OwnFile::Page, make},
       arguments, console);
 }
 

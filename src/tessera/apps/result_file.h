@@ -6,16 +6,19 @@
 #include <vector>
 
 #include "tessera/apps/flags.h"
+#include "tessera/train/own_file.h"
 #include "tessera/train/problems.h"
 
 namespace tessera {
 
 /// `name`: the flag that names the file. Errors, as problems: it is empty or a folder; its folder
-/// is not there, or cannot be written to.
-void check_result_file(const std::string& name, const std::string& file, Problems& problems);
+/// is not there, or cannot be written to; a file is there that is not `kind` of ours.
+void check_result_file(const std::string& name, const std::string& file, OwnFile kind,
+                       Problems& problems);
 
 /// The file that a flag of the command's own names, checked so; empty: the flag was not given.
-std::string take_result_file(ParsedFlags& parsed, const std::string& name, Problems& problems);
+std::string take_result_file(ParsedFlags& parsed, const std::string& name, OwnFile kind,
+                             Problems& problems);
 
 struct NamedFile {
   std::string name, file;  // the flag; empty file: none

@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "tessera/apps/flags.h"
+#include "tessera/apps/result_file.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
@@ -28,11 +29,11 @@ void find_doubles(const std::vector<std::string>& runs, Problems& problems) {
 }  // namespace
 
 int write_file_of_runs(const FileOfRuns& file, const Arguments& arguments, Console& console) {
-  const std::vector<Flag> flags = {
-      {"output",
-       {},
-       "FILE",
-       text("where the ", file.what, " goes, which is replaced [", file.output, "]")}};
+  const std::vector<Flag> flags = {{"output",
+                                    {},
+                                    "FILE",
+                                    text("where the ", file.what, " goes; a ", file.what,
+                                         " of ours is replaced [", file.output, "]")}};
   Problems problems;
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
   if (parsed.help) {
@@ -50,6 +51,7 @@ int write_file_of_runs(const FileOfRuns& file, const Arguments& arguments, Conso
     problems.add(text(file.command, " takes the folders of one or more runs; give one"));
   find_doubles(parsed.words, problems);
   const std::string bytes = file.make(parsed.words, problems);
+  check_result_file("output", output, file.kind, problems);
   problems.raise();
   write_atomically(output, bytes);
   console.out << printable(

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/apps/command.h"
+#include "tessera/train/own_file.h"
 #include "tessera/train/problems.h"
 
 namespace tessera {
@@ -16,6 +17,7 @@ struct FileOfRuns {
   std::string what;     // "picture"
   std::string holds;    // "the losses": what is written of the runs
   std::string help;     // what the command does
+  OwnFile kind;         // that may be replaced
   /// The bytes of the file; what is wrong with a run becomes a problem.
   std::function<std::string(const std::vector<std::string>& runs, Problems& problems)> make;
 };

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
 
@@ -23,6 +24,7 @@
 #include "tessera/train/fields.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/recorded.h"
+#include "tessera/train/stop_texts.h"
 #include "tessera/train/written_sample.h"
 
 namespace tessera {
@@ -48,17 +50,20 @@ void fit_to_task(SampleRequest& request, const TextWriting& writing, const Model
   const bool from_source = writing.source > 0;
   const auto of_sources = [&](const char* flag, bool told) {
     if (told && !from_source)
-      problems.add(text("--", flag, " is of models that write a text from a source; family ",
-                        model.family, " goes on with --prompt: give that, and leave --", flag,
-                        " out"));
+      problems.add(
+          text("--", flag, " is of models that write a text from a source; family ", model.family,
+               " goes on with --prompt: give that, or --prompts FILE, and leave --", flag, " out"));
   };
-  of_sources("input", !request.input.empty());
-  of_sources("output", !request.output.empty());
-  if (from_source && !request.prompt_told && request.input.empty())
+  of_sources("input", request.texts_flag == "input");
+  if (from_source && !request.prompt_told && request.texts_flag.empty())
     problems.add(text("nothing to write from: a model of family ", model.family,
                       " writes a text from a source; give --prompt TEXT or --input FILE"));
   if (!request.warm)
     request.options.temperature = request.options.beams > 1 ? 0 : writing.temperature;
+  if (request.samples > 1 && request.options.temperature == 0 && problems.empty())
+    problems.add(text("--samples ", request.samples,
+                      " are all the same text where nothing is drawn; give a --temperature "
+                      "above 0, or leave --samples out"));
   if (request.options.length_penalty != 0 && !writing.end)
     request.notices.push_back(text("--length-penalty ", request.options.length_penalty,
                                    " has no effect: texts of family ", model.family,
@@ -77,9 +82,7 @@ void find_mesh_problems(const ParallelConfig& parallel, const ModelConfig& model
 }
 
 void require_taken(const Console& console) {
-  if (!console.out)
-    fail(Fault::Resource,
-         "standard output takes no more text; free some space, or read the pipe to its end");
+  if (!console.out) throw OutputFailed{};
 }
 
 /// The file of --output, which is removed where the command does not come to its end.
@@ -106,39 +109,71 @@ std::unique_ptr<OutputFile> output_file(const std::string& path) {
 struct WritingSource {
   Checkpoint checkpoint;
   Vocabulary vocabulary;
-  std::vector<Beginning> beginnings;
+  TextWriting writing;
+  std::vector<std::string> prompts;
+  std::vector<Beginning> beginnings;   // of each prompt as many as there are samples
   std::unique_ptr<OutputFile> output;  // null: the screen
 };
 
-/// Writes the texts: one token after the other, or, of several, one in each line.
+/// "prompt 1 of 2, sample 3 of 4"
+std::string which_text(std::size_t number, const WritingSource& source,
+                       const SampleRequest& request) {
+  const auto samples = static_cast<std::size_t>(request.samples);
+  const std::size_t prompts = source.prompts.size();
+  std::vector<std::string> out;
+  if (prompts > 1) out.push_back(text("prompt ", number / samples + 1, " of ", prompts));
+  if (samples > 1) out.push_back(text("sample ", number % samples + 1, " of ", samples));
+  return join(out);
+}
+
+/// {"prompt": "In the", "text": " beginning"}
+std::string json_line(const std::string& prompt, const std::string& written) {
+  nlohmann::ordered_json out;
+  out["prompt"] = prompt, out["text"] = written;
+  return out.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+/// One text, each token as it is drawn.
+void write_streaming(TextModel& model, const WritingSource& source, const SampleRequest& request,
+                     Console& console) {
+  if (model.writing().source == 0) console.out << source.prompts.front() << std::flush;
+  TextStream written(source.vocabulary, source.beginnings.front().prompt);
+  StopTexts stop(request.stops);
+  GenerateOptions options = request.options;
+  options.on_token = [&](std::size_t, std::int32_t id) {
+    console.out << stop.add(written.add(id)) << std::flush;
+    require_taken(console);
+  };
+  write_texts(model, source.vocabulary, source.beginnings, options, request.stops,
+              [](const std::string&) {});
+  console.out << stop.add(written.rest()) << stop.rest() << "\n";
+}
+
+/// Writes the texts: one token after the other, or, of several, one after the other.
 void write_asked(TextModel& model, const WritingSource& source, const SampleRequest& request,
                  Console& console) {
-  const Vocabulary& vocabulary = source.vocabulary;
-  const std::vector<Beginning>& beginnings = source.beginnings;
-  GenerateOptions options = request.options;
-  if (request.input.empty() && request.output.empty()) {
-    if (model.writing().source == 0) console.out << request.prompt << std::flush;
-    TextStream written(vocabulary, beginnings.front().prompt);
-    options.on_token = [&](std::size_t, std::int32_t id) {
-      console.out << written.add(id) << std::flush;
-      require_taken(console);
-    };
-    write_texts(model, vocabulary, beginnings, options, [](const Tokens&) {});
-    console.out << written.rest() << "\n";
-    return;
-  }
   OutputFile* const output = source.output.get();
-  write_texts(model, vocabulary, beginnings, options, [&](const Tokens& written) {
-    const std::string line = vocabulary.decode_text(written) + "\n";
-    if (output != nullptr) return output->file.write(line);
-    console.out << line << std::flush;
-    require_taken(console);
-  });
+  const bool translates = model.writing().source > 0;
+  if (output == nullptr && source.beginnings.size() == 1)
+    return write_streaming(model, source, request, console);
+  std::size_t number = 0;
+  write_texts(
+      model, source.vocabulary, source.beginnings, request.options, request.stops,
+      [&](const std::string& written) {
+        const std::string& prompt =
+            source.prompts[number / static_cast<std::size_t>(request.samples)];
+        const std::string which = which_text(number++, source, request);
+        if (output != nullptr)
+          return output->file.write(translates ? written + "\n" : json_line(prompt, written));
+        if (!translates) console.out << "--- " << which << "\n" << prompt;
+        console.out << written << "\n" << std::flush;
+        require_taken(console);
+      });
   if (output == nullptr) return;
   output->unfinished.reset();
   output->file.commit();
-  console.out << "wrote " << counted(std::ssize(beginnings), "text") << " to '" << request.output
-              << "'\n";
+  console.out << "wrote " << counted(std::ssize(source.beginnings), "text") << " to '"
+              << request.output << "'\n";
 }
 
 constexpr const char* kSampleWords = "tessera sample";
@@ -153,19 +188,24 @@ WritingSource open_source(SampleRequest& request, RunConfig& config, Problems& p
     fail(Fault::Usage, "'", request.checkpoint, "' is a model of family ", config.model.family,
          ", which writes no text; give a checkpoint of one that does");
   find_mesh_problems(config.parallel, config.model, problems);
-  fit_to_task(request, *task.text, config.model, problems);
+  const TextWriting writing = writing_to_an_end(*task.text, config, recorded.vocabulary);
+  fit_to_task(request, writing, config.model, problems);
+  std::vector<std::string> prompts;
   std::vector<Beginning> beginnings;
   if (problems.empty())
     problems.gather([&] {
-      beginnings =
-          beginnings_of(request.input.empty() ? std::vector<GivenText>{{request.prompt, "--prompt"}}
-                                              : given_lines(request.input),
-                        *task.text, recorded.vocabulary, config.model.vocabulary);
+      const std::vector<GivenText> given =
+          request.texts_flag.empty() ? std::vector<GivenText>{{request.prompt, "--prompt"}}
+                                     : given_lines(request.texts);
+      for (const GivenText& each : given) prompts.push_back(each.text);
+      for (const Beginning& each :
+           beginnings_of(given, writing, recorded.vocabulary, config.model.vocabulary))
+        beginnings.insert(beginnings.end(), static_cast<std::size_t>(request.samples), each);
     });
   problems.raise();
-  request.rows = std::min(request.rows, std::ssize(beginnings));
-  return {std::move(checkpoint), std::move(recorded.vocabulary), std::move(beginnings),
-          output_file(request.output)};
+  request.rows = std::min(request.rows, most_alike(beginnings));
+  return {std::move(checkpoint), std::move(recorded.vocabulary), writing,
+          std::move(prompts),    std::move(beginnings),          output_file(request.output)};
 }
 
 /// What all ranks compile.
@@ -245,8 +285,7 @@ int sample_on(Communicator* launched, SampleRequest request, Console& console) {
     if (rank > 0) return crew.follow();
     naming_intact(source->checkpoint.path(), kSampleWords, {},
                   [&] { crew.load(source->checkpoint); });
-    const Task task = task_of(config.model);
-    TextModel model(crew, *task.text);
+    TextModel model(crew, source->writing);
     write_asked(model, *source, request, console);
     crew.dismiss();
   });

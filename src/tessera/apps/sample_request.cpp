@@ -18,10 +18,22 @@ std::vector<Flag> own_flags() {
        {},
        "TEXT",
        "what the text begins with [a new line]; of a translation, the source that is translated"},
-      {"input", {}, "FILE", "of translations: sources, one in each line, instead of --prompt"},
-      {"output", {}, "FILE", "of translations: write them there, one in each line [the screen]"},
+      {"prompts", {}, "FILE", "prompts, one in each line, instead of --prompt"},
+      {"input", {}, "FILE", "of translations: the same as --prompts"},
+      {"samples", {"num-return-sequences"}, "N", "texts of each prompt [1]"},
+      {"stop",
+       {},
+       "TEXT",
+       "end a text before this one; several may be given. It ends at the end token anyway",
+       "",
+       true},
+      {"output",
+       {},
+       "FILE",
+       "write there, and not on the screen: translations one in each line, other texts as JSON "
+       "lines with prompt and text"},
       {"overwrite", {}, "", "replace the file of --output where it exists", "", false},
-      {"rows", {"batch-size"}, "N", "of --input: how many lines are translated at a time [16]"},
+      {"rows", {"batch-size"}, "N", "how many of several texts are written at a time [16]"},
       {"tokens", {"max-new-tokens"}, "N", "how many tokens to write at most [500]"},
       {"temperature",
        {},
@@ -65,22 +77,30 @@ void read_texts(ParsedFlags& parsed, SampleRequest& out) {
                         ", and a file of that name is ./-"));
     return path;
   };
-  out.input = file("input"), out.output = file("output");
+  out.output = file("output");
+  for (const char* name : {"prompts", "input"}) {
+    if (parsed.find(name) == nullptr) continue;
+    if (!out.texts_flag.empty())
+      problems.add("--prompts and --input both name a file of prompts; give one of them");
+    out.texts = file(name), out.texts_flag = name;
+  }
   const std::string at_a_time = parsed.take_value("rows");
   if (rows && !problems.gather([&] { read_number("--rows", at_a_time, &out.rows); }))
     problems.refuse("rows");
   if (rows && (out.rows < 1 || out.rows > 10'000))
     problems.add(text("--rows is ", out.rows, "; it must be from 1 to 10000"), {"rows"});
-  if (rows && out.input.empty())
-    problems.add("--rows is of --input, whose lines it counts; give that, or leave --rows out");
-  if (out.prompt_told && !out.input.empty())
-    problems.add("--prompt and --input both say what to write from; give one of them");
+  if (rows && out.texts_flag.empty() && out.samples == 1)
+    problems.add("--rows is of several texts; give --prompts or --samples, or leave --rows out");
+  if (out.prompt_told && !out.texts_flag.empty())
+    problems.add(
+        text("--prompt and --", out.texts_flag, " both say what to write from; give one of them"));
   std::error_code unknown;
   const bool overwrite = parsed.take_switch("overwrite");
   if (out.output.empty()) return;
-  if (!out.input.empty() &&
-      (out.input == out.output || std::filesystem::equivalent(out.input, out.output, unknown))) {
-    problems.add(text("--output '", out.output, "' is the file of --input; give another one"));
+  if (!out.texts.empty() &&
+      (out.texts == out.output || std::filesystem::equivalent(out.texts, out.output, unknown))) {
+    problems.add(text("--output '", out.output, "' is the file of --", out.texts_flag,
+                      "; give another one"));
   } else if (!overwrite && std::filesystem::is_regular_file(out.output, unknown)) {
     problems.add(text("--output '", out.output,
                       "' exists; give another file, or --overwrite to replace it"));
@@ -113,6 +133,11 @@ SampleRequest read_sample_request(const Arguments& arguments, const OwnFamilies&
   const bool penalty = read("length-penalty", &out.options.length_penalty);
   read("beams", &out.options.beams);
   read("seed", &seed);
+  if (read("samples", &out.samples) && (out.samples < 1 || out.samples > 1'000'000))
+    problems.add(text("--samples is ", out.samples, "; it must be from 1 to 1000000"));
+  out.stops = parsed.take_values("stop");
+  if (std::ranges::count(out.stops, "") > 0)
+    problems.add("--stop is empty; give a text that ends what is written, or leave it out");
   if (seed < 0)
     problems.add(text("--seed is ", seed, "; it must be a whole number of at least 0"), {"seed"});
   out.options.seed = static_cast<std::uint64_t>(seed);
@@ -120,6 +145,10 @@ SampleRequest read_sample_request(const Arguments& arguments, const OwnFamilies&
     problems.add(text("--beams ", out.options.beams,
                       " draws nothing, so --temperature, --top-k and --top-p have no meaning; "
                       "leave them out, or give --beams 1"));
+  if (out.samples > 1 && (out.options.beams > 1 || (out.warm && out.options.temperature == 0)))
+    problems.add(text("--samples ", out.samples,
+                      " are all the same text where nothing is drawn; "
+                      "give a --temperature above 0, or leave --samples out"));
   if (out.options.beams == 1 && penalty)
     problems.add("--length-penalty is of beam search; give --beams 2 or more, or leave it out");
   problems.add(tessera::problems(out.options), "--");

@@ -16,6 +16,7 @@
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
 #include "tessera/planner/answer.h"
+#include "tessera/planner/choice.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/output_folder.h"
@@ -267,6 +268,11 @@ AskedTraining read_training_flags(const Arguments& arguments, const OwnFamilies&
               "wrote, or leave it out");
       out.plan = parse_plan_file(read_file(out.plan_path, Fault::Usage), out.plan_path);
       planned = parse_config(out.plan->fields, out.plan_path, out.problems);
+      for (const Setting& setting : planned) {
+        const Field* const field = find_field(setting.key).field;
+        require(field == nullptr || may_be_in_plan(*field), setting.source,
+                ": a plan does not decide that; give it as a flag beside --plan");
+      }
     });
     if (out.automatic)
       out.problems.add(

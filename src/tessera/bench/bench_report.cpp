@@ -35,6 +35,7 @@ Json json_of(const Standing& s) {
   out["peak_bytes"] = s.peak_bytes > 0 ? Json(s.peak_bytes) : Json();
   out["planned_peak_bytes"] = s.planned_bytes > 0 ? Json(s.planned_bytes) : Json();
   out["planned_host_bytes"] = s.planned_host_bytes;
+  out["planned_file_bytes"] = s.planned_file_bytes;
   out["memory_ratio"] = number(s.memory_ratio);
   out["losses"] = s.losses;
   out["skipped_steps"] = s.skipped;
@@ -90,6 +91,7 @@ std::string to_json(const BenchReport& report) {
   out["turns"] = report.turns;
   out["warmup"] = report.length.warmup;
   out["steps"] = report.length.steps;
+  out["stopped"] = report.stopped;
   out["seconds"] = report.seconds;
   out["left_out"] = report.left_out;
   out["peer_problems"] = report.peer_problems;

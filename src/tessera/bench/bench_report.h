@@ -19,6 +19,7 @@ struct BenchReport {
   double load_before = 0, load_after = 0;  // load average of a minute
   TurnLength length;
   std::int64_t turns = 1;
+  bool stopped = false;  // on request, before all turns were taken
   double seconds = 0;  // all of it
   std::vector<Standing> results;
   std::vector<std::string> left_out;       // what was not measured because it cannot be, and why

@@ -89,6 +89,9 @@ std::vector<std::vector<std::string>> table(const BenchReport& report) {
 
 std::vector<std::string> notes(const BenchReport& report) {
   std::vector<std::string> out;
+  if (report.stopped)
+    out.push_back(text("stopped on request: not all of the ", grouped(report.turns),
+                       " turns were taken, and some may be cut short"));
   for (const std::string& what : report.left_out) out.push_back("left out: " + what);
   if (report.turns == 1 && report.results.size() > 1)
     out.push_back(

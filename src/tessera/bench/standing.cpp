@@ -62,7 +62,8 @@ Standing standing(const Contestant& contestant, const Contestant& plain) {
     out.planned_only = out.planned_only || turn.planned_only;
     if (out.failure.empty()) out.failure = turn.failure;
     if (turn.planned_bytes > 0) {
-      out.planned_bytes = turn.planned_bytes, out.planned_host_bytes = turn.planned_host_bytes;
+      out.planned_bytes = turn.planned_bytes, out.planned_host_bytes = turn.planned_host_bytes,
+      out.planned_file_bytes = turn.planned_file_bytes;
       out.devices = turn.devices, out.parameters = turn.parameters, out.kernels = turn.kernels;
     }
     if (!turn.measured()) continue;

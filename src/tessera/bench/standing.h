@@ -44,10 +44,11 @@ struct Standing {
   std::optional<double> ratio;
   std::optional<Range> ratio_range;  // over turns
   bool disagrees = false;
-  std::int64_t peak_bytes = 0, planned_bytes = 0, planned_host_bytes = 0;  // of a device
-  std::optional<double> memory_ratio;                                      // of peak_bytes
-  std::vector<double> losses;                                              // of the first turn
-  std::int64_t skipped = 0;                                                // steps of that turn
+  std::int64_t peak_bytes = 0, planned_bytes = 0, planned_host_bytes = 0,
+               planned_file_bytes = 0;  // of a device
+  std::optional<double> memory_ratio;   // of peak_bytes
+  std::vector<double> losses;           // of the first turn
+  std::int64_t skipped = 0;             // steps of that turn
   std::optional<LossDistance> distance;
   double others = 0;  // most of the machine's cores that other programs had in a turn
   std::int64_t devices = 1, parameters = 0, turns = 0;  // turns that were measured

@@ -17,7 +17,8 @@ void TurnWriter::on_start(const RunStart& start) {
                         {"tokens_per_step", start.tokens_per_step},
                         {"devices", start.devices},
                         {"planned_bytes", start.peak_bytes},
-                        {"planned_host_bytes", start.host_bytes},
+                        {"planned_host_bytes", start.host.memory},
+                        {"planned_file_bytes", start.host.file},
                         {"kernels", start.kernels}}
              .dump());
   const std::int64_t free = free_memory_bytes(), wanted = start.main_memory_bytes;
@@ -69,12 +70,18 @@ void TurnReader::read(const std::string& line) {
       turn_.devices = std::max<std::int64_t>(1, told.at("devices"));
       turn_.planned_bytes = told.at("planned_bytes");
       turn_.planned_host_bytes = told.at("planned_host_bytes");
+      turn_.planned_file_bytes = told.value("planned_file_bytes", std::int64_t{0});
       turn_.kernels = told.at("kernels").get<std::vector<std::string>>();
     }
   } catch (const nlohmann::json::exception&) {
     turn_.failure =
         text("it told '", printable(line.substr(0, 100)), "', which is no line of a turn");
   }
+}
+
+Turn TurnReader::finish_cut() && {
+  turn_.failure.clear();
+  return std::move(turn_);
 }
 
 Turn TurnReader::finish(const std::string& ending) && {

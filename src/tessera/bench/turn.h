@@ -25,6 +25,7 @@ struct Turn {
   std::int64_t parameters = 0, tokens_per_step = 0, devices = 1;
   std::int64_t planned_bytes = 0;       // of the device that has most, on itself
   std::int64_t planned_host_bytes = 0;  // the same, on the host
+  std::int64_t planned_file_bytes = 0;  // the same, in a file
   std::int64_t peak_bytes = 0;          // resident memory of the process, shared out over devices
   std::vector<std::string> kernels;     // that do most of the FLOPs; the first does most
   double seconds = 0;                   // from its start to its end
@@ -63,6 +64,8 @@ class TurnReader {
   /// What was told. A failure: `ending`, unless it is empty; what was told of one; or that steps
   /// are missing.
   Turn finish(const std::string& ending = "") &&;
+  /// Of a turn that was cut short: the steps that were timed until then, and no failure.
+  Turn finish_cut() &&;
 
  private:
   TurnLength length_;

@@ -10,6 +10,7 @@
 #include "tessera/base/text.h"
 #include "tessera/planner/explain.h"
 #include "tessera/train/facts.h"
+#include "tessera/train/host_pool.h"
 #include "tessera/train/memory_parts.h"
 #include "tessera/train/pipeline_report.h"
 
@@ -28,7 +29,8 @@ std::string share_text(double part, double whole) { return format("%.1f %%", 100
 
 std::vector<StageFacts> stages_of(const PlanAnswer& answer) {
   std::vector<StageFacts> out;
-  for (const Plan* plan : plans_of(*answer.compiled)) out.push_back(stage_facts_of(*plan));
+  for (const Plan* plan : plans_of(*answer.compiled))
+    out.push_back(stage_facts_of(*plan, answer.config));
   return out;
 }
 
@@ -66,8 +68,9 @@ std::string memory_text(const PlanAnswer& answer, const PlanQuestion& question) 
     out += "\n";
   }
   if (question.cap) out += text("  the cap is ", bytes_text(*question.cap), "\n");
-  const std::int64_t host = answer.best().verdict.host();
-  return host > 0 ? out + text("  on the host ", bytes_text(host), "\n") : out;
+  const HostUse host = host_use(answer.config, answer.best().verdict.host());
+  if (host.memory > 0) out += text("  on the host ", bytes_text(host.memory), "\n");
+  return host.file > 0 ? out + text("  in a file ", bytes_text(host.file), "\n") : out;
 }
 
 }  // namespace
@@ -114,7 +117,9 @@ std::string to_json(const PlanAnswer& answer, const PlanQuestion& question) {
         {"exposed_seconds", p.exposed[part]}, {"seconds", p.whole[part]}};
   json["predicted_parts"]["waiting"]["exposed_seconds"] = p.bubble;
   json["planned_peak_bytes"] = best.verdict.peak();
-  json["planned_host_bytes"] = best.verdict.host();
+  const HostUse host = host_use(answer.config, best.verdict.host());
+  json["planned_host_bytes"] = host.memory;
+  json["planned_file_bytes"] = host.file;
   json["memory_cap_bytes"] = question.cap ? Json(*question.cap) : Json(nullptr);
   json["stages"] = Json::array();
   for (const StageFacts& stage : stages_of(answer)) {

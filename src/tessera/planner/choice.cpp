@@ -48,6 +48,13 @@ RunConfig with(const RunConfig& base, const PlanChoice& choice) {
   return out;
 }
 
+bool may_be_in_plan(const Field& field) {
+  if (field.name == "preset" || field.name == "machine") return true;
+  const bool names_data =
+      field.name == "data" || field.name == "valid-data" || field.name == "test-data";
+  return field.in_plan && field.group != FieldGroup::Run && !names_data;
+}
+
 std::vector<const Field*> plan_fields(const RunConfig& base, const PlanChoice& choice) {
   std::vector<const Field*> out;
   const auto is_knob = [](std::string_view name) {
@@ -56,7 +63,7 @@ std::vector<const Field*> plan_fields(const RunConfig& base, const PlanChoice& c
   for (const Field& field : fields()) {
     const bool named = (field.name == "preset" && !base.preset.empty()) ||
                        (field.name == "machine" && !base.machine.empty());
-    const bool asked = base.asked_for.contains(field.name) && field.in_plan;
+    const bool asked = base.asked_for.contains(field.name) && may_be_in_plan(field);
     if ((named || asked) && !is_knob(field.name) && !is_told_apart(field.name))
       out.push_back(&field);
   }

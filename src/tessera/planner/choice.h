@@ -37,6 +37,9 @@ struct PlanChoice {
 /// `base` with what `choice` says, complete. Layers are those of base's model.
 RunConfig with(const RunConfig& base, const PlanChoice& choice);
 
+/// True for what a plan may decide: not the data, the output, the length of a run or its rates.
+bool may_be_in_plan(const Field& field);
+
 /// What makes with(base, choice) of nothing: the preset, the machine, what was asked for, and what
 /// the choice sets.
 std::vector<const Field*> plan_fields(const RunConfig& base, const PlanChoice& choice);

@@ -152,13 +152,13 @@ class Alternatives {
     for (const Candidate& each : found_.refuted) {
       const Verdict& verdict = each.verdict;
       if (each.seconds() < out.seconds)
-        out = {
-            each.considered.choice,
-            each.seconds(),
-            verdict.peak(),
-            true,
-            false,
-            above(static_cast<double>(verdict.peak()), static_cast<double>(verdict.host()), false)};
+        out = {each.considered.choice,
+               each.seconds(),
+               verdict.peak(),
+               true,
+               false,
+               above(static_cast<double>(verdict.capped()), static_cast<double>(verdict.host()),
+                     false)};
     }
     for (const Considered& each : found_.considered) {
       const double seconds = ratio_of(each, each.free_seconds) * best_.seconds();

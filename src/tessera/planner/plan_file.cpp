@@ -31,6 +31,17 @@ std::string digest(const std::string& of) {
   return hash128_text(std::as_bytes(std::span(of.data(), of.size())));
 }
 
+constexpr std::string_view kDigest = "digest";  // of the fields
+/// Of the lines of fields, however they end.
+std::string digest_of_fields(std::string_view toml) {
+  std::string all;
+  for (const std::string& line : split(toml, '\n')) {
+    const std::string_view words = trim(line);
+    if (!words.empty() && words.front() != '#') all += text(words, "\n");
+  }
+  return digest(all);
+}
+
 constexpr std::string_view kVocabulary = ", vocabulary ";
 constexpr const char* kMakeOne = "make one with tessera plan --auto --write-plan FILE";
 
@@ -40,6 +51,7 @@ std::uint32_t toml_line(const toml::node& node) { return node.source().begin.lin
 MadeFor read_made_for(const toml::table& plan, const std::string& path) {
   MadeFor out;
   for (const auto& [name, node] : plan) {
+    if (name.str() == kDigest) continue;
     const auto known = std::ranges::find(kKeys, name.str(), &Key::name);
     const std::string line = text(path, ":", static_cast<std::int64_t>(toml_line(node)), ": ");
     require(known != std::end(kKeys), line, "unknown key plan.", name.str(), "; ", kMakeOne);
@@ -101,8 +113,10 @@ std::string plan_file_text(const RunConfig& base, const PlanChoice& choice, int 
   std::string out = "# Made by tessera plan --auto; tessera train --plan FILE runs it.\n";
   for (const Field* field : plan_fields(base, choice))
     out += text(field->name, " = ", toml_value(*field, config), "\n");
+  const std::string of_fields = digest_of_fields(out);
   out += "\n[plan]\n";
   for (const Key& key : kKeys) out += text(key.name, " = ", toml_string(of.*key.value), "\n");
+  out += text(kDigest, " = ", toml_string(of_fields), "\n");
   return out;
 }
 
@@ -123,6 +137,10 @@ PlanFile parse_plan_file(std::string_view toml, const std::string& path) {
     if (number < first || number >= next) out.fields += line;
     out.fields += "\n";
   }
+  require((*plan)[kDigest].value<std::string>() == digest_of_fields(out.fields), "the plan '", path,
+          "' is not as tessera plan wrote it: its digest is of other fields; give what is to be "
+          "different as flags beside --plan, or ",
+          kMakeOne);
   return out;
 }
 

@@ -30,7 +30,8 @@ struct PlanFile {
   MadeFor made_for;
   std::string fields;
 };
-/// Errors: Fault::Usage: no TOML; no plan file; a key of [plan] that is missing, or not known.
+/// Errors: Fault::Usage: no TOML; no plan file; a key of [plan] that is missing, or not known;
+/// fields that were changed since.
 PlanFile parse_plan_file(std::string_view toml, const std::string& path);
 
 /// True where `config`, which need not be complete or free of problems, has another model or batch

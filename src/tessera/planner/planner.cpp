@@ -9,6 +9,7 @@
 #include "tessera/base/text.h"
 #include "tessera/planner/explain.h"
 #include "tessera/planner/refusal.h"
+#include "tessera/train/host_pool.h"
 #include "tessera/train/programs.h"
 
 namespace tessera {
@@ -36,10 +37,11 @@ Verify verifier(const PlanQuestion& question, const DeviceOf& device_of) {
     if (!fresh) return found->second;
     try {
       const auto compiled = compile_whole(config, device_of);
-      Verdict out{predict_whole(*compiled, question.machine), {}, {}};
+      Verdict out{predict_whole(*compiled, question.machine), {}, {}, {}};
       for (const Plan* plan : plans_of(*compiled)) {
         out.peak_bytes.push_back(plan->peak_bytes());
         out.host_bytes.push_back(plan->host_bytes());
+        out.capped_bytes.push_back(capped_bytes(config, *plan));
       }
       return found->second = out;
     } catch (const Error& error) {

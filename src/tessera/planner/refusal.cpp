@@ -93,7 +93,7 @@ double excess(const Verdict& verdict, const StageCaps& caps) {
   const auto of = [](std::int64_t bytes, double cap) {
     return cap > 0 ? static_cast<double>(bytes) / cap : 0;
   };
-  return std::max(of(verdict.peak(), caps.all), of(verdict.host(), caps.host));
+  return std::max(of(verdict.capped(), caps.all), of(verdict.host(), caps.host));
 }
 
 [[noreturn]] void refuse_all_sizes(const PlanQuestion& question) {
@@ -126,7 +126,7 @@ std::vector<Candidate> leanest_of(const SearchResult& found, const Verify& verif
     if (const std::optional<Verdict> verdict = verify(each->choice))
       out.push_back({*each, *verdict});
   }
-  std::ranges::stable_sort(out, {}, [](const Candidate& each) { return each.verdict.peak(); });
+  std::ranges::stable_sort(out, {}, [](const Candidate& each) { return each.verdict.capped(); });
   return out;
 }
 
@@ -162,8 +162,8 @@ void refuse(const PlanQuestion& question, const std::vector<Candidate>& leanest)
   const Candidate& nearest = *std::ranges::min_element(
       leanest, {}, [&](const Candidate& each) { return excess(each.verdict, caps); });
   const std::int64_t cap = question.cap.value_or(0), host = question.machine.memory.memory_bytes;
-  const bool of_device = cap > 0 && nearest.verdict.peak() > cap;
-  const std::int64_t bytes = of_device ? nearest.verdict.peak() : nearest.verdict.host();
+  const bool of_device = cap > 0 && nearest.verdict.capped() > cap;
+  const std::int64_t bytes = of_device ? nearest.verdict.capped() : nearest.verdict.host();
   const std::string limit =
       of_device ? device_limit(question)
                 : text("the memory of the host for a device of ", question.machine.name);

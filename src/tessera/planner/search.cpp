@@ -43,10 +43,14 @@ std::int64_t Verdict::host() const {
   return *std::max_element(host_bytes.begin(), host_bytes.end());
 }
 
+std::int64_t Verdict::capped() const {
+  return *std::max_element(capped_bytes.begin(), capped_bytes.end());
+}
+
 bool Verdict::fits(const StageCaps& caps) const {
   bool out = caps.host <= 0 || static_cast<double>(host()) <= caps.host;
-  for (std::size_t s = 0; s < peak_bytes.size(); ++s)
-    out = out && static_cast<double>(peak_bytes[s]) <= caps.of(s);
+  for (std::size_t s = 0; s < capped_bytes.size(); ++s)
+    out = out && static_cast<double>(capped_bytes[s]) <= caps.of(s);
   return out;
 }
 
@@ -163,8 +167,8 @@ void Search::open_leaf(const Node& node, Run& run) {
   const bool host_fits =
       run.caps.host <= 0 || static_cast<double>(verdict->host()) <= run.caps.host;
   StageCaps next{{}, 0, run.caps.host};
-  for (std::size_t s = 0; s < verdict->peak_bytes.size(); ++s) {
-    const auto bytes = static_cast<double>(verdict->peak_bytes[s]);
+  for (std::size_t s = 0; s < verdict->capped_bytes.size(); ++s) {
+    const auto bytes = static_cast<double>(verdict->capped_bytes[s]);
     const double more = bytes - node.leaf->composed.stage_bytes[s];
     next.device.push_back(std::max(1.0, run.caps.of(s) - std::max(0.0, more)));
   }

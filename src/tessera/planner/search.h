@@ -30,9 +30,10 @@ struct Considered {
 /// What the whole plan of a choice takes.
 struct Verdict {
   Prediction predicted;
-  std::vector<std::int64_t> peak_bytes, host_bytes;  // by stage
+  std::vector<std::int64_t> peak_bytes, host_bytes, capped_bytes;  // by stage
   std::int64_t peak() const;
   std::int64_t host() const;  // the most
+  std::int64_t capped() const;
   bool fits(const StageCaps& caps) const;
 };
 /// Compiles a choice whole. None: it does not compile.

@@ -7,6 +7,7 @@
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
 #include "tessera/schedule/schedule.h"
+#include "tessera/train/host_pool.h"
 #include "tessera/train/memory_choice.h"
 
 namespace tessera {
@@ -232,6 +233,7 @@ std::vector<PlanChoice> Space::leaner(const PlanChoice& choice) const {
     if (what > choice.recompute && !recompute_told())
       add([&](PlanChoice& c) { c.recompute = what; });
   for (const OffloadKind& kind : kOffloadKinds) {
+    if (host_pool_of(base_) == HostPool::SameMemory) break;
     const bool device_told = base_.asked_for.contains("remote-device");
     if (choice.offload.*kind.offloads || told(kind.field) || device_told) continue;
     add([&](PlanChoice& c) { c.offload.*kind.offloads = true; });

@@ -9,14 +9,17 @@
 
 #include "tessera/data/samples.h"
 #include "tessera/models/judge.h"
+#include "tessera/train/host_pool.h"
 #include "tessera/train/outside.h"
 
 namespace tessera {
 
 struct RunStart {
+  std::vector<std::string> about;  // what is trained, on what and with what: lines for people
   std::int64_t first_step = 0, steps = 0;  // attempts done, attempts wanted
   std::int64_t parameters = 0, tokens_per_step = 0;
-  std::int64_t peak_bytes = 0, host_bytes = 0, save_copy_bytes = 0;
+  std::int64_t peak_bytes = 0, save_copy_bytes = 0;
+  HostUse host;
   std::int64_t main_memory_bytes = 0;  // of all ranks, if each takes what rank 0 does
   double flops_per_step = 0, recomputed_flops_per_step = 0, compile_seconds = 0;
   std::int64_t devices = 1;

@@ -18,8 +18,10 @@ std::int64_t RankFacts::sent_bytes() const {
 
 RankFacts facts_of(const Plan& plan) {
   const ProgramPlan& train = plan.program(kTrainProgram);
-  RankFacts out{plan.peak_bytes(), plan.lower_bound_bytes(), train.flops, {},
-                plan.host_bytes(), train.recomputed_flops};
+  RankFacts out{plan.peak_bytes(),     plan.lower_bound_bytes(),
+                train.flops,           {},
+                plan.host_bytes(),     plan.peak_bytes() + plan.host_bytes(),
+                train.recomputed_flops};
   for (const auto& [axes, counts] : planned_counts(train)) out.sent.emplace(axes, bytes_of(counts));
   return out;
 }
@@ -30,6 +32,7 @@ RankFacts together(const std::vector<RankFacts>& ranks) {
   for (const RankFacts& rank : ranks) {
     out.peak_bytes = std::max(out.peak_bytes, rank.peak_bytes);
     out.host_bytes = std::max(out.host_bytes, rank.host_bytes);
+    out.both_bytes = std::max(out.both_bytes, rank.both_bytes);
     out.lower_bound_bytes = std::max(out.lower_bound_bytes, rank.lower_bound_bytes);
     out.flops += rank.flops;
     out.recomputed_flops += rank.recomputed_flops;
@@ -50,17 +53,22 @@ RankFacts facts_of_all(const Plan& plan, Communicator* world) {
 }
 
 std::string to_text(const RankFacts& facts) {
-  return nlohmann::json{
-      {"peak_bytes", facts.peak_bytes}, {"lower_bound_bytes", facts.lower_bound_bytes},
-      {"flops", facts.flops},           {"sent", facts.sent},
-      {"host_bytes", facts.host_bytes}, {"recomputed_flops", facts.recomputed_flops}}
+  return nlohmann::json{{"peak_bytes", facts.peak_bytes},
+                        {"lower_bound_bytes", facts.lower_bound_bytes},
+                        {"flops", facts.flops},
+                        {"sent", facts.sent},
+                        {"host_bytes", facts.host_bytes},
+                        {"both_bytes", facts.both_bytes},
+                        {"recomputed_flops", facts.recomputed_flops}}
       .dump();
 }
 
 RankFacts parse_facts(const std::string& line) {
   const nlohmann::json json = nlohmann::json::parse(line);
-  return {json.at("peak_bytes"), json.at("lower_bound_bytes"), json.at("flops"),
-          json.at("sent"),       json.at("host_bytes"),        json.at("recomputed_flops")};
+  return {json.at("peak_bytes"),      json.at("lower_bound_bytes"),
+          json.at("flops"),           json.at("sent"),
+          json.at("host_bytes"),      json.at("both_bytes"),
+          json.at("recomputed_flops")};
 }
 
 }  // namespace tessera

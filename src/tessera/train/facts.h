@@ -16,6 +16,7 @@ struct RankFacts {
   double flops = 0;                                    // of a training step
   std::map<std::string, std::int64_t> sent;            // bytes per training step, by axes
   std::int64_t host_bytes = 0;                         // of the pool on the host
+  std::int64_t both_bytes = 0;                         // of arena and pool together
   double recomputed_flops = 0;                         // of flops: of what backward computes again
 
   std::int64_t sent_bytes() const;  // along all axes

@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/train/host_pool.h"
 #include "tessera/train/memory_cap.h"
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/memory_search.h"
@@ -30,10 +31,17 @@ std::string told_against(const RunConfig& config, std::int64_t least, Device& de
   MemorySearch search(free, device, 1);
   search.descend();
   const MemoryCandidate leanest = search.leanest_known();
-  const std::int64_t bytes = search.at(leanest).peak_bytes;
+  const std::int64_t bytes = search.at(leanest).capped_bytes;
   if (bytes >= least) return "";
   return text("; what you asked for stands in the way: ", join(asked), "; without that it takes ",
               bytes_text(bytes), " (", bytes, " bytes), with ", flags_text(search.choice(leanest)));
+}
+
+/// On a CPU offloading into main memory saves nothing, but a file does.
+std::string file_hint(const RunConfig& config) {
+  return host_pool_of(config) == HostPool::SameMemory
+             ? "; --remote-device nvme --offload-folder FOLDER keeps states in a file"
+             : "";
 }
 
 [[noreturn]] void refuse(const RunConfig& config, std::int64_t cap, MemorySearch& search,
@@ -45,10 +53,10 @@ std::string told_against(const RunConfig& config, std::int64_t least, Device& de
          " bytes), which the samples of a step take on a device, whatever else is chosen; raise "
          "the cap, or lower --global-batch-size");
   const MemoryCandidate leanest = search.leanest_known();
-  const std::int64_t least = search.at(leanest).peak_bytes;
+  const std::int64_t least = search.at(leanest).capped_bytes;
   fail(Fault::Usage, what, bytes_text(least), " (", least,
        " bytes), the least of all that was tried, which takes ", flags_text(search.choice(leanest)),
-       told_against(config, least, device),
+       told_against(config, least, device), file_hint(config),
        "; raise the cap, or share the model out: more --devices with --zero-stage 3, "
        "--tensor-model-parallel-size or --pipeline-model-parallel-size");
 }
@@ -63,7 +71,7 @@ std::string fit_memory(RunConfig& config, Device& device,
   if (search.fits_as_asked()) return "";
   const MemoryPrice asked = search.as_asked();
   if (notice)
-    notice(text("memory-cap ", config.memory_cap, ": ", bytes_text(asked.peak_bytes),
+    notice(text("memory-cap ", config.memory_cap, ": ", bytes_text(asked.capped_bytes),
                 " planned without it; looking for what fits among ", search.most_candidates(),
                 " ways at most"));
   const std::optional<MemoryCandidate> found = search.cheapest();
@@ -72,7 +80,7 @@ std::string fit_memory(RunConfig& config, Device& device,
   const MemoryPrice price = search.at(*found);
   set_memory_choice(config, choice);
   complete(config);
-  return text("memory-cap ", config.memory_cap, ": ", bytes_text(price.peak_bytes),
+  return text("memory-cap ", config.memory_cap, ": ", bytes_text(price.capped_bytes),
               " planned with ", flags_text(choice), "; a step is priced ",
               longer_text(price.seconds / asked.seconds));
 }

@@ -12,7 +12,7 @@ void follow(const RunConfig& config, Device& device, Communicator& world,
             const TrainOptions& options) {
   auto background = background_thread(config);
   Plan plan = compile_programs(config, wanted_programs(config), device, world.rank()).plan;
-  require_within_cap(config, facts_of_all(plan, &world).peak_bytes);
+  require_within_cap(config, facts_of_all(plan, &world));
   short_of_memory(config, plan, device, &world);
   RankSaver share(plan, save_options(config, options.calls), std::move(background));
   Crew crew(std::move(plan), device, &world, options.executor);

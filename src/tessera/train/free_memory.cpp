@@ -14,6 +14,7 @@
 #include "tessera/base/text.h"
 #include "tessera/comm/work_alone.h"
 #include "tessera/train/gather_texts.h"
+#include "tessera/train/host_pool.h"
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/memory_search.h"
 #include "tessera/train/programs.h"
@@ -34,19 +35,9 @@ std::string boot_id() {
   return out;
 }
 
-bool host_is_file(const RunConfig& config) { return config.remote_device == kRemoteFile; }
-
-/// What makes a device take so many bytes of main memory at most, in words. Offloading gains
-/// nothing there, unless it is to a file.
+/// What makes a device take so many bytes of main memory at most, in words.
 std::string remedy(const RunConfig& config, Device& device, std::int64_t bytes) {
-  RunConfig asked = config;
-  if (!host_is_file(config)) {
-    for (const OffloadKind& kind : kOffloadKinds)
-      asked.asked_for.emplace(kind.field, text("no ", kind.field));
-  }
-  MemorySearch search(
-      asked, device, bytes,
-      host_is_file(config) ? MemorySearch::Capped::Device : MemorySearch::Capped::Both);
+  MemorySearch search(config, device, bytes);
   const std::optional<MemoryCandidate> found = search.cheapest();
   return found ? text("; it fits with ", flags_text(search.choice(*found)))
                : "; no recomputing and no micro-batch size that was tried makes it fit: take fewer "
@@ -57,7 +48,7 @@ std::string remedy(const RunConfig& config, Device& device, std::int64_t bytes) 
 }  // namespace
 
 std::int64_t main_memory_bytes(const RunConfig& config, const Plan& plan) {
-  return plan.peak_bytes() + (host_is_file(config) ? 0 : plan.host_bytes()) +
+  return plan.peak_bytes() + host_use(config, plan.host_bytes()).memory +
          save_copy_bytes(config, plan);
 }
 

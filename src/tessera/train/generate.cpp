@@ -219,6 +219,7 @@ std::vector<Tokens> draw_texts(WrittenRows rows, const WrittenTokens& written, s
         } else {
           out[row].push_back(choice);
           if (options.on_token) options.on_token(row, choice);
+          if (options.ends) ended[row] = options.ends(row, choice);
         }
       }
       rows.add(row, choice);

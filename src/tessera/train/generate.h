@@ -24,6 +24,8 @@ struct GenerateOptions {
   std::int64_t first = 0;     // number of the first text: each text has draws of its own
   /// Called with each token of a text, in order.
   std::function<void(std::size_t text, std::int32_t token)> on_token = nullptr;
+  /// Called after it, but for beams: true ends the text behind that token.
+  std::function<bool(std::size_t text, std::int32_t token)> ends = nullptr;
 };
 
 FieldProblems problems(const GenerateOptions& options);

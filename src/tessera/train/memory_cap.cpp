@@ -5,6 +5,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/train/host_pool.h"
 
 namespace tessera {
 
@@ -32,9 +33,11 @@ std::optional<std::int64_t> parse_memory_cap(std::string_view cap) {
   return static_cast<std::int64_t>(bytes);
 }
 
-void require_within_cap(const RunConfig& config, std::int64_t peak_bytes) {
+void require_within_cap(const RunConfig& config, const RankFacts& all) {
   const std::optional<std::int64_t> cap = parse_memory_cap(config.memory_cap);
-  require(!cap || peak_bytes <= *cap, "the plan takes ", bytes_text(peak_bytes), " (", peak_bytes,
+  const std::int64_t capped =
+      host_pool_of(config) == HostPool::SameMemory ? all.both_bytes : all.peak_bytes;
+  require(!cap || capped <= *cap, "the plan takes ", bytes_text(capped), " (", capped,
           " bytes) of a device, and memory-cap is ", config.memory_cap,
           "; its ranks may have other processors or numbers of threads than what the cap was met "
           "for: give --threads and --max-isa, or raise the cap");

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "tessera/train/config.h"
+#include "tessera/train/facts.h"
 
 namespace tessera {
 
@@ -14,6 +15,6 @@ namespace tessera {
 std::optional<std::int64_t> parse_memory_cap(std::string_view text);
 
 /// Errors: Fault::Usage: the plan of a rank takes more than config.memory_cap; both.
-void require_within_cap(const RunConfig& config, std::int64_t peak_bytes);
+void require_within_cap(const RunConfig& config, const RankFacts& all);
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #include "tessera/base/divisors.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
+#include "tessera/train/host_pool.h"
 
 namespace tessera {
 
@@ -30,7 +31,8 @@ bool recompute_asked(const RunConfig& config) {
 }
 
 bool may_offload(const RunConfig& config, const OffloadKind& kind) {
-  return !(config.parallel.offload.*kind.offloads) && !config.asked_for.contains(kind.field);
+  return host_pool_of(config) != HostPool::SameMemory &&
+         !(config.parallel.offload.*kind.offloads) && !config.asked_for.contains(kind.field);
 }
 
 }  // namespace
@@ -109,6 +111,7 @@ std::vector<std::string> asked_against(const RunConfig& config) {
   }
   if (config.parallel.recompute_layers != "all") name("recompute-layers");
   if (config.micro_batch_size > 1) name("micro-batch-size");
+  if (host_pool_of(config) == HostPool::SameMemory) return out;
   for (const OffloadKind& kind : kOffloadKinds) {
     if (!(config.parallel.offload.*kind.offloads)) name(kind.field);
   }

@@ -59,8 +59,9 @@ struct MemorySpace {
 };
 
 /// Of a complete configuration. Nothing that was asked for is taken back: what config.asked_for
-/// names stays as it is, and anything else is only raised. Sizes are about halves of each other,
-/// and 1, among those that share the step out evenly.
+/// names stays as it is, and anything else is only raised. Nothing is offloaded into the memory
+/// that it would leave. Sizes are about halves of each other, and 1, among those that share the
+/// step out evenly.
 MemorySpace memory_space_of(const RunConfig& config);
 
 /// What was asked for that keeps a run from taking less memory, as it was written.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/plan/price.h"
+#include "tessera/train/host_pool.h"
 #include "tessera/train/programs.h"
 
 namespace tessera {
@@ -27,6 +28,7 @@ MemoryPrice memory_price(const RunConfig& config, Device& device) {
     out.batch_bytes = std::max(out.batch_bytes, batch);
     out.peak_bytes = std::max(out.peak_bytes, plan->peak_bytes());
     out.host_bytes = std::max(out.host_bytes, plan->host_bytes());
+    out.capped_bytes = std::max(out.capped_bytes, capped_bytes(config, *plan));
     out.seconds = std::max(out.seconds, step_seconds(train, plan->mesh, config.parallel.machine));
     for (const ProgramPlan& program : plan->programs) {
       for (const RegionPlan& region : program.regions)

@@ -81,7 +81,7 @@ MemoryCandidate MemorySearch::most_recomputed(std::size_t how, std::size_t size,
     MemoryCandidate some = all;
     some.layers -= less;
     const double within = static_cast<double>(cap_) * (1 + 2 * share);
-    if (static_cast<double>(bytes(at(all))) <= within && fits(some)) return some;
+    if (static_cast<double>(at(all).capped_bytes) <= within && fits(some)) return some;
   }
   return all;
 }
@@ -93,7 +93,7 @@ bool MemorySearch::may_fit(std::size_t size, std::size_t offload) {
     if (how == 0 && space_.recompute.size() > 1) break;
     const MemoryCandidate most = most_recomputed(how, size, offload);
     if (fits(most)) return true;
-    if (static_cast<double>(bytes(at(most))) > kNotFar * static_cast<double>(cap_)) break;
+    if (static_cast<double>(at(most).capped_bytes) > kNotFar * static_cast<double>(cap_)) break;
   }
   return space_.offload[offload].activations && fits({0, 0, size, offload});
 }
@@ -120,7 +120,8 @@ double MemorySearch::least_seconds(std::size_t size, std::size_t offload) {
 }
 
 MemoryCandidate MemorySearch::leanest_known() const {
-  return std::ranges::min_element(known_, {}, [&](const auto& each) { return bytes(each.second); })
+  return std::ranges::min_element(known_, {},
+                                  [](const auto& each) { return each.second.capped_bytes; })
       ->first;
 }
 
@@ -158,7 +159,7 @@ void MemorySearch::descend_from(std::size_t size) {
     MemoryCandidate least = from;
     for (const MemoryCandidate& next : neighbours(from)) {
       if (spent()) break;
-      if (bytes(at(next)) < bytes(at(least))) least = next;
+      if (at(next).capped_bytes < at(least).capped_bytes) least = next;
     }
     if (least == from) return;
     from = least;
@@ -256,7 +257,7 @@ void MemorySearch::search_offload(std::size_t top, std::size_t offload) {
 /// layers are tried.
 void MemorySearch::search_layers(const MemoryCandidate& none, MemoryCandidate some) {
   std::int64_t low = 0;
-  auto low_peak = static_cast<double>(bytes(at(none)));
+  auto low_peak = static_cast<double>(at(none).capped_bytes);
   for (bool guess = true; some.layers - low > 1 && !spent(); guess = !guess) {
     const MemoryPrice high = at(some);
     const double by_layer = (high.seconds - at(none).seconds) / static_cast<double>(some.layers);
@@ -265,7 +266,7 @@ void MemorySearch::search_layers(const MemoryCandidate& none, MemoryCandidate so
       offer({some.recompute, some.layers / 2, some.size, some.offload});
     if (by_layer <= 0 || next >= best_seconds()) return;
     const auto between = static_cast<double>(some.layers - low),
-               drop = low_peak - static_cast<double>(bytes(high)),
+               drop = low_peak - static_cast<double>(high.capped_bytes),
                wanted = low_peak - static_cast<double>(cap_);
     const double ahead = guess && drop > 0 ? std::ceil(wanted / drop * between) : between / 2;
     MemoryCandidate middle = some;
@@ -276,7 +277,7 @@ void MemorySearch::search_layers(const MemoryCandidate& none, MemoryCandidate so
       some = middle;
     } else {
       low = middle.layers;
-      low_peak = static_cast<double>(bytes(at(middle)));
+      low_peak = static_cast<double>(at(middle).capped_bytes);
     }
   }
 }

@@ -27,15 +27,8 @@ struct MemoryCandidate {
 /// takes least together.
 class MemorySearch {
  public:
-  /// What is capped: the memory of a device, or also that of its host, where that is the same.
-  enum class Capped : std::uint8_t { Device, Both };
-  MemorySearch(const RunConfig& config, Device& device, std::int64_t cap,
-               Capped capped = Capped::Device)
-      : config_(config),
-        device_(device),
-        cap_(cap),
-        capped_(capped),
-        space_(memory_space_of(config)) {}
+  MemorySearch(const RunConfig& config, Device& device, std::int64_t cap)
+      : config_(config), device_(device), cap_(cap), space_(memory_space_of(config)) {}
 
   /// True if the run fits as asked for.
   bool fits_as_asked() { return fits({}); }
@@ -52,10 +45,7 @@ class MemorySearch {
   MemoryChoice choice(const MemoryCandidate& candidate) const;
 
  private:
-  std::int64_t bytes(const MemoryPrice& price) const {
-    return price.peak_bytes + (capped_ == Capped::Both ? price.host_bytes : 0);
-  }
-  bool fits(const MemoryCandidate& candidate) { return bytes(at(candidate)) <= cap_; }
+  bool fits(const MemoryCandidate& candidate) { return at(candidate).capped_bytes <= cap_; }
   double best_seconds() const;
   bool spent() const;
   MemoryCandidate all_recomputed(std::size_t how, std::size_t size, std::size_t offload) const;
@@ -76,7 +66,6 @@ class MemorySearch {
   const RunConfig& config_;
   Device& device_;
   std::int64_t cap_;
-  Capped capped_;
   MemorySpace space_;
   std::map<MemoryCandidate, MemoryPrice> known_;
   std::int64_t work_ = 0;

@@ -164,7 +164,8 @@ std::string to_json(const Summary& s) {
   line("planned_peak_bytes", number_text(s.planned_peak_bytes));
   if (s.measured_peak_bytes) line("measured_peak_bytes", number_text(*s.measured_peak_bytes));
   line("lower_bound_bytes", number_text(s.lower_bound_bytes));
-  line("planned_host_bytes", number_text(s.planned_host_bytes));
+  line("planned_host_bytes", number_text(s.planned_host.memory));
+  line("planned_file_bytes", number_text(s.planned_host.file));
   if (s.measured_host_bytes) line("measured_host_bytes", number_text(*s.measured_host_bytes));
   line("recompute_granularity", text("\"", to_text(s.choice.recompute), "\""));
   line("recompute_layers", text("\"", recomputed_layers(s.choice), "\""));

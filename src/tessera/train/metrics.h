@@ -75,9 +75,9 @@ struct Summary {
   double flops_per_step = 0, recomputed_flops_per_step = 0, product_flops_per_s = 0,
          mfu = 0;  // of all devices, of one, of all
   std::int64_t parameters = 0, planned_peak_bytes = 0, lower_bound_bytes = 0, peak_rss_bytes = 0;
-  MemoryChoice choice;                  // what was done to take so much
-  std::int64_t save_copy_bytes = 0;     // beside the arena
-  std::int64_t planned_host_bytes = 0;  // of the pool on the host
+  MemoryChoice choice;               // what was done to take so much
+  std::int64_t save_copy_bytes = 0;  // beside the arena
+  HostUse planned_host;
   /// None: no step ran, and the keys are absent.
   std::optional<std::int64_t> measured_peak_bytes, measured_host_bytes;
   MemoryUse memory;  // of rank 0, of a training step

@@ -1,5 +1,6 @@
 #include "tessera/train/output_check.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "tessera/base/text.h"
@@ -10,6 +11,17 @@
 namespace tessera {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+/// True where a run has written losses, and came neither to a checkpoint nor to its end.
+bool only_started(const std::string& output) {
+  const std::vector<std::string> traces = traces_of_run(output);
+  return !traces.empty() && checkpoints_of_run(output).empty() &&
+         std::ranges::find(traces, kSummaryFile) == traces.end();
+}
+
+}  // namespace
 
 void check_output(const RunConfig& config, Problems& problems) {
   if (config.output.empty()) {
@@ -26,10 +38,18 @@ void check_output(const RunConfig& config, Problems& problems) {
     const std::string path = fs::weakly_canonical(config.resume, ignored).string() + "/";
     return starts_with(path, fs::weakly_canonical(config.output, ignored).string() + "/");
   };
-  if (!traces.empty() && config.resume != "auto" && (config.resume == "none" || !within())) {
+  const bool nothing_lost = config.resume == "none" && only_started(config.output);
+  if (!traces.empty() && !nothing_lost && config.resume != "auto" &&
+      (config.resume == "none" || !within())) {
     problems.add(text("output '", config.output, "' holds another run (", join(traces),
                       "); go on with it by --resume auto, or give a new folder"));
   }
+}
+
+std::string notice_of_failed_start(const RunConfig& config) {
+  if (config.resume != "none" || !only_started(config.output)) return "";
+  return text("output '", config.output, "' holds ", kMetricsFile,
+              " of a run that ended before its first checkpoint; it is replaced");
 }
 
 void refuse_other_names(const RunConfig& config) {

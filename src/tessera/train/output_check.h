@@ -10,7 +10,11 @@
 namespace tessera {
 
 /// Problems: no folder is given, it is a file, or it holds another run.
+/// A run that ended before its first checkpoint left nothing to lose: its folder is taken over.
 void check_output(const RunConfig& config, Problems& problems);
+
+/// What tells the user so; empty: the folder holds no such run, or it goes on.
+std::string notice_of_failed_start(const RunConfig& config);
 
 /// For resume auto where checkpoints_folder(config) has none. Errors: Fault::Checkpoint: a run with
 /// other checkpoint-names left some in the output, beside which this one would begin anew.

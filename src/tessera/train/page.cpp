@@ -26,6 +26,7 @@ constexpr const char* kPageStyle = R"(
 
 std::string begin(std::string_view title) {
   return text("<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n",
+              "<meta name=\"generator\" content=\"tessera\">\n",
               "<meta name=\"viewport\" content=\"width=device-width\">\n<title>",
               svg::escaped(title), "</title>\n<style>", kPageStyle,
               "</style>\n</head>\n<body>\n<h1>", svg::escaped(title), "</h1>\n");

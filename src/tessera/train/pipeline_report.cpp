@@ -62,7 +62,8 @@ nlohmann::ordered_json memory_of(const StageFacts& facts) {
 void add_facts(nlohmann::ordered_json& out, const std::vector<StageReport>& stages) {
   using F = StageFacts;
   out["planned_peak_bytes"] = by_stage(stages, [](const F& f) { return f.rank.peak_bytes; });
-  out["planned_host_bytes"] = by_stage(stages, [](const F& f) { return f.rank.host_bytes; });
+  out["planned_host_bytes"] = by_stage(stages, [](const F& f) { return f.host.memory; });
+  out["planned_file_bytes"] = by_stage(stages, [](const F& f) { return f.host.file; });
   out["lower_bound_bytes"] = by_stage(stages, [](const F& f) { return f.rank.lower_bound_bytes; });
   out["state_bytes"] = by_stage(stages, [](const F& f) { return f.state_bytes; });
   out["memory"] = by_stage(stages, memory_of);
@@ -72,8 +73,9 @@ void add_facts(nlohmann::ordered_json& out, const std::vector<StageReport>& stag
 
 }  // namespace
 
-StageFacts stage_facts_of(const Plan& plan) {
-  return {facts_of(plan), plan.state_bytes.device, plan.program(kTrainProgram).memory};
+StageFacts stage_facts_of(const Plan& plan, const RunConfig& config) {
+  return {facts_of(plan), plan.state_bytes.device, plan.program(kTrainProgram).memory,
+          host_use(config, plan.host_bytes())};
 }
 
 PipelineReport report_of(const std::string& schedule, const Pipeline& pipeline,

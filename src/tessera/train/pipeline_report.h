@@ -9,6 +9,7 @@
 #include "tessera/ir/strategy.h"
 #include "tessera/schedule/pipeline.h"
 #include "tessera/train/facts.h"
+#include "tessera/train/host_pool.h"
 
 namespace tessera {
 
@@ -17,8 +18,9 @@ struct StageFacts {
   RankFacts rank;
   std::int64_t state_bytes = 0;
   MemoryUse memory;  // of the training step
+  HostUse host;
 };
-StageFacts stage_facts_of(const Plan& plan);
+StageFacts stage_facts_of(const Plan& plan, const RunConfig& config);
 
 struct StageReport {
   std::vector<int> chunks;                       // numbered through the model

@@ -12,7 +12,8 @@ std::optional<PlannedPipeline> planned_pipeline(const Compiled& compiled, const 
   out.facts.prices =
       prices_of(plans_of(compiled), kTrainProgram, out.pipeline, config.parallel.machine);
   out.facts.cut = compiled.plan.cut;
-  for (const Plan* plan : plans_of(compiled)) out.facts.stages.push_back(stage_facts_of(*plan));
+  for (const Plan* plan : plans_of(compiled))
+    out.facts.stages.push_back(stage_facts_of(*plan, config));
   return out;
 }
 

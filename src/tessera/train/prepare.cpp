@@ -9,6 +9,7 @@
 #include "tessera/train/fields.h"
 #include "tessera/train/output_check.h"
 #include "tessera/train/output_folder.h"
+#include "tessera/train/own_file.h"
 #include "tessera/train/pretrained_start.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/recorded.h"
@@ -69,6 +70,9 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   problems.gather([&] { find_columns(config); });
   find_problems(config, problems);
   check_output(config, problems);
+  if (const std::string started = notice_of_failed_start(config); !started.empty())
+    notices.push_back(started);
+  check_replaces_own("profile", config.profile, OwnFile::Profile, problems);
   check_offload_folder(config, problems);
   if (base) check_tokenizer(config, *base, problems);
   // Other data is to be told as such, not as another model, nor as characters that are not known.

@@ -148,7 +148,7 @@ PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
   out.state_bytes = plan.state_bytes.device;
   out.unshared_bytes = out.state_bytes + train.work.device.unshared_bytes;
   out.work_bytes = plan.work_bytes();
-  out.host_bytes = all.host_bytes;
+  out.host = host_use(config, all.host_bytes);
   out.choice = memory_choice_of(config);
   out.save_copy_bytes = save_copy_bytes(config, plan);
   out.mesh = mesh_report_of(compiled);
@@ -192,7 +192,8 @@ std::string to_text(const PlanReport& r) {
   out += row("planned peak", bytes_text(r.peak_bytes));
   out += row("lower bound", bytes_text(r.lower_bound_bytes));
   out += row("without reuse", bytes_text(r.unshared_bytes));
-  if (r.host_bytes > 0) out += row("on the host", bytes_text(r.host_bytes));
+  if (r.host.memory > 0) out += row("on the host", bytes_text(r.host.memory));
+  if (r.host.file > 0) out += row("in a file", bytes_text(r.host.file));
   out += text("outside the arena: ", bytes_text(r.outside.program), " of program, ",
               bytes_text(r.outside.plan),
               " of plan and kernels, 4 bytes for each token of the "
@@ -232,7 +233,8 @@ std::string to_json(const PlanReport& r) {
   json["planned_peak_bytes"] = r.peak_bytes;
   json["lower_bound_bytes"] = r.lower_bound_bytes;
   json["bytes_without_reuse"] = r.unshared_bytes;
-  json["planned_host_bytes"] = r.host_bytes;
+  json["planned_host_bytes"] = r.host.memory;
+  json["planned_file_bytes"] = r.host.file;
   json["recompute_granularity"] = to_text(r.choice.recompute);
   json["recompute_layers"] = recomputed_layers(r.choice);
   json["micro_batch_size"] = r.choice.micro_batch_size;

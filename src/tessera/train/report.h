@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tessera/plan/predict.h"
+#include "tessera/train/host_pool.h"
 #include "tessera/train/kernel_use.h"
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/mesh_report.h"
@@ -29,7 +30,7 @@ struct PlanReport {
   MemoryUse memory;  // of the training step on one device, in bytes
   std::int64_t peak_bytes = 0, lower_bound_bytes = 0, state_bytes = 0, work_bytes = 0;
   std::int64_t unshared_bytes = 0;   // if no two buffers of a training step were at one place
-  std::int64_t host_bytes = 0;       // of the pool on the host, of the device that has most there
+  HostUse host;                      // of the device that has most there
   MemoryChoice choice;               // what is done to take so much
   std::int64_t save_copy_bytes = 0;  // beside the arena, of the device that writes most
   MeshReport mesh;

@@ -15,7 +15,7 @@ RunStart run_start(const RunConfig& config, const Compiled& compiled, const Rank
   out.parameters = count_parameters(plan);
   out.tokens_per_step = config.global_batch_size * task_of(config.model).tokens;
   out.peak_bytes = facts.peak_bytes;
-  out.host_bytes = facts.host_bytes;
+  out.host = host_use(config, facts.host_bytes);
   out.main_memory_bytes = main_memory_bytes(config, plan) * plan.ranks();
   out.save_copy_bytes = save_copy_bytes(config, plan);
   out.flops_per_step = facts.flops;
@@ -32,7 +32,7 @@ void add_plan(Summary& out, const RunConfig& config, const Plan& plan, const Ran
   out.parameters = count_parameters(plan);
   out.choice = memory_choice_of(config);
   out.planned_peak_bytes = facts.peak_bytes;
-  out.planned_host_bytes = facts.host_bytes;
+  out.planned_host = host_use(config, facts.host_bytes);
   out.lower_bound_bytes = facts.lower_bound_bytes;
   out.save_copy_bytes = save_copy_bytes(config, plan);
   out.sent = facts.sent;

@@ -93,6 +93,7 @@ void add_summary(const Json& summary, RunReport& report) {
   add("planned peak of a device", "planned_peak_bytes", bytes);
   add("measured peak of a device", "measured_peak_bytes", bytes);
   add("planned on the host", "planned_host_bytes", bytes);
+  add("planned in a file", "planned_file_bytes", bytes);
   add("most memory of the process", "peak_rss_bytes", bytes);
   if (const std::string mesh = string_of(summary, "mesh"); !mesh.empty())
     report.facts.emplace_back("mesh", mesh);

@@ -31,7 +31,7 @@ void RunTexts::show(std::int64_t step) {
   const GenerateOptions options{.tokens = config.sample_tokens,
                                 .temperature = task_.text->temperature,
                                 .seed = static_cast<std::uint64_t>(config.seed)};
-  TextModel model(crew_, *task_.text);
+  TextModel model(crew_, writing_to_an_end(*task_.text, config, run_.data.vocabulary));
   unless_not_finite(step, "sample", [&] {
     tell(options_.callbacks, &TrainCallback::on_sample, step,
          sample_to_show(model, task_, shown_, run_.data.vocabulary, options));

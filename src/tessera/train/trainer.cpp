@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <memory>
 
 #include "tessera/data/file.h"
 #include "tessera/models/family.h"
+#include "tessera/train/about_run.h"
 #include "tessera/train/crew.h"
 #include "tessera/train/event_file.h"
 #include "tessera/train/facts.h"
 #include "tessera/train/free_memory.h"
+#include "tessera/train/host_pool.h"
 #include "tessera/train/memory_cap.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/product_rate.h"
@@ -124,8 +127,9 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   product_rate_ = product_rate_for(config(), last_ - step_, device);
   Compiled compiled = compile_programs(config(), wanted_programs(config()), device);
   facts_ = facts_of_all(compiled.plan, options_.world);
-  require_within_cap(config(), facts_.peak_bytes);
+  require_within_cap(config(), facts_);
   RunStart start = run_start(config(), compiled, facts_);
+  start.about = about_run(run_, *samples_);
   start.first_step = step_;
   start.product_flops_per_s = product_rate_;
   tell(&TrainCallback::on_start, start);
@@ -158,6 +162,10 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   }
   // Only now is anything that an earlier run left behind changed.
   crew_->alone([&] {
+    if (!run_.from) {  // of a run that ended before its first checkpoint
+      std::error_code ignored;
+      std::filesystem::remove(in_folder(output_, kMetricsFile), ignored);
+    }
     metrics_.emplace(in_folder(output_, kMetricsFile), step_, options_.calls);
     events_ = event_file(config(), step_, options_.calls);
     lock_.write_config(to_toml(run_.told_of_a_run()));
@@ -361,7 +369,7 @@ Summary Trainer::summary() {
   if (tokens_ == 0) return out;  // nothing was measured
   const UsedBytes used = crew_->most_used_bytes();
   out.measured_peak_bytes = used.device;
-  out.measured_host_bytes = used.host;
+  out.measured_host_bytes = host_use(config(), used.host).memory;
   return out;
 }
 

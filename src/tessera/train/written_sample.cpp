@@ -5,6 +5,8 @@
 #include "tessera/base/counted.h"
 #include "tessera/data/text.h"
 #include "tessera/data/token_stream.h"
+#include "tessera/train/stop_texts.h"
+#include "tessera/train/token_data.h"
 
 namespace tessera {
 
@@ -14,6 +16,14 @@ namespace {
 Tokens text_in(const HostTensor& row, const TextWriting& writing) {
   const std::int32_t* const begin = row.data<std::int32_t>() + (writing.first ? 1 : 0);
   return {begin, std::find(begin, row.data<std::int32_t>() + row.numel(), *writing.end)};
+}
+
+std::int64_t alike_from(const std::vector<Beginning>& beginnings, std::size_t first) {
+  const auto begin = beginnings.begin() + static_cast<std::ptrdiff_t>(first);
+  return std::find_if(
+             begin, beginnings.end(),
+             [&](const Beginning& other) { return other.prompt.size() != begin->prompt.size(); }) -
+         begin;
 }
 
 }  // namespace
@@ -77,16 +87,45 @@ std::vector<Beginning> beginnings_of(const std::vector<GivenText>& texts,
   return out;
 }
 
+TextWriting writing_to_an_end(const TextWriting& writing, const RunConfig& config,
+                              const Vocabulary& vocabulary) {
+  TextWriting out = writing;
+  const std::int64_t end = eod_token_of(config, vocabulary);
+  if (writing.source == 0 && !out.end && end >= 0 && end < config.model.vocabulary)
+    out.end = static_cast<std::int32_t>(end);
+  return out;
+}
+
+std::int64_t most_alike(const std::vector<Beginning>& beginnings) {
+  std::int64_t out = 0;
+  for (std::size_t first = 0; first < beginnings.size(); ++first)
+    out = std::max(out, alike_from(beginnings, first));
+  return out;
+}
+
 void write_texts(TextModel& model, const Vocabulary& vocabulary,
-                 const std::vector<Beginning>& beginnings, GenerateOptions options,
-                 const std::function<void(const Tokens& written)>& each) {
-  const auto at_a_time = static_cast<std::size_t>(model.rows() / options.beams);
-  for (std::size_t first = 0; first < beginnings.size(); first += at_a_time) {
-    const std::size_t count = std::min(at_a_time, beginnings.size() - first);
-    options.first = static_cast<std::int64_t>(first);
-    for (const Tokens& written :
-         generate(model, vocabulary, std::span(beginnings).subspan(first, count), options))
-      each(written);
+                 const std::vector<Beginning>& beginnings, const GenerateOptions& options,
+                 const std::vector<std::string>& stops,
+                 const std::function<void(const std::string& written)>& each) {
+  const std::int64_t at_a_time = model.rows() / options.beams;
+  for (std::size_t first = 0; first < beginnings.size();) {
+    const auto count = static_cast<std::size_t>(std::min(at_a_time, alike_from(beginnings, first)));
+    const std::span<const Beginning> texts = std::span(beginnings).subspan(first, count);
+    GenerateOptions how = options;
+    how.first = static_cast<std::int64_t>(first);
+    std::vector<TextStream> streams;
+    for (const Beginning& text : texts) streams.emplace_back(vocabulary, text.prompt);
+    std::vector<StopTexts> stopped(count, StopTexts(stops));
+    how.ends = [&](std::size_t text, std::int32_t token) {
+      stopped[text].add(streams[text].add(token));
+      return stopped[text].stopped() || (options.ends && options.ends(text, token));
+    };
+    for (const Tokens& written : generate(model, vocabulary, texts, how)) {
+      StopTexts cut(stops);
+      std::string before = cut.add(vocabulary.decode_text(written));
+      each(before + cut.rest());
+    }
+    first += count;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/data/samples.h"
+#include "tessera/train/config.h"
 #include "tessera/train/generate.h"
 
 namespace tessera {
@@ -28,11 +29,21 @@ std::vector<Beginning> beginnings_of(const std::vector<GivenText>& texts,
                                      const TextWriting& writing, const Vocabulary& vocabulary,
                                      std::int64_t model_vocabulary);
 
-/// Calls `each` with what is written behind each beginning, in order. As many are written at a time
-/// as the model has rows for. Prompts are of one length.
+/// The task's way of writing, where a text also ends at the token that ends documents, as a
+/// tokenizer's </s>: config.eod_token, or that of the vocabulary.
+TextWriting writing_to_an_end(const TextWriting& writing, const RunConfig& config,
+                              const Vocabulary& vocabulary);
+
+/// The most beginnings in a row whose prompts are of one length: so many can be written at a time.
+std::int64_t most_alike(const std::vector<Beginning>& beginnings);
+
+/// Calls `each` with what is written behind each beginning, in order, without the first of `stops`
+/// and what follows it. As many are written at a time as the model has rows for and begin with
+/// prompts of one length.
 void write_texts(TextModel& model, const Vocabulary& vocabulary,
-                 const std::vector<Beginning>& beginnings, GenerateOptions options,
-                 const std::function<void(const Tokens& written)>& each);
+                 const std::vector<Beginning>& beginnings, const GenerateOptions& options,
+                 const std::vector<std::string>& stops,
+                 const std::function<void(const std::string& written)>& each);
 
 /// The tokens of one sample of a task that writes from a source, without end tokens.
 struct SampleTexts {

@@ -1,0 +1,85 @@
+#include "tessera/train/about_run.h"
+
+#include "tessera/base/cores.h"
+#include "tessera/base/counted.h"
+#include "tessera/base/format.h"
+#include "tessera/base/text.h"
+#include "tessera/models/family.h"
+#include "tessera/train/programs.h"
+
+namespace tessera {
+
+namespace {
+
+/// True where nothing says how large the model is.
+bool is_default_model(const PreparedRun& run) {
+  const RunConfig& c = run.config;
+  const ModelConfig usual;
+  return c.preset.empty() && c.init_from.empty() && !run.from && c.model.layers == usual.layers &&
+         c.model.width == usual.width && c.model.heads == usual.heads;
+}
+
+std::string model_line(const PreparedRun& run) {
+  const ModelConfig& m = run.config.model;
+  std::vector<std::string> layers;
+  for (const LayerStack& stack : m.family->stacks(m)) layers.push_back(text(stack.layers));
+  std::string out = text("model: ", m.family, ", ", join(layers, " + "),
+                         layers.size() == 1 && layers[0] == "1" ? " layer" : " layers", ", width ",
+                         m.width, ", ", counted(m.heads, "head"));
+  if (m.context > 0) out += text(", context ", m.context);
+  if (m.vocabulary > 0) out += text(", vocabulary ", grouped(m.vocabulary));
+  if (is_default_model(run))
+    out +=
+        "; this is the default model: choose one by --preset, --init-from or --layers, --width "
+        "and --heads";
+  return out;
+}
+
+/// "1,003,854 tokens to train and 111,540 held out"
+std::string data_text(const Dataset& data) {
+  const auto both = [](std::int64_t train, std::int64_t all, const char* what) {
+    const std::string out = text(grouped(train), " ", what, " to train");
+    return all == train ? out : text(out, " and ", grouped(all - train), " held out");
+  };
+  if (data.rows.rows() > 0) return both(data.rows.train, data.rows.rows(), "rows");
+  if (data.kind() == DataKind::Text && !data.tokens.all().empty())
+    return text(both(std::ssize(data.tokens.train()), std::ssize(data.tokens.all()), "tokens"),
+                ", which are ", to_text(data.vocabulary.kind()));
+  return std::string(to_text(data.kind()));
+}
+
+std::string data_line(const PreparedRun& run, const Samples& samples) {
+  const RunConfig& c = run.config;
+  std::string out = text("data: ", data_text(run.data));
+  const Task task = task_of(c.model);
+  const bool windows_overlap = c.sample_order == SampleOrder::RandomOffsets &&
+                               run.data.kind() == DataKind::Text && run.data.rows.rows() == 0;
+  if (windows_overlap) return text(out, "; samples begin anywhere, so there are no epochs");
+  const std::int64_t in_epoch =
+      run.data.token_files && task.token_files
+          ? task.token_files->samples_in_epoch(*run.data.token_files, sample_choices(c))
+          : samples.size();
+  if (in_epoch <= 0) return out;
+  const double epochs = static_cast<double>(c.steps) * static_cast<double>(c.global_batch_size) /
+                        static_cast<double>(in_epoch);
+  return text(out, "; ", grouped(in_epoch), " samples an epoch, so ", grouped(c.steps),
+              " steps of ", grouped(c.global_batch_size), " are ", format("%.3g", epochs),
+              " epochs");
+}
+
+std::string devices_line(const RunConfig& c) {
+  const std::int64_t devices = c.parallel.devices,
+                     threads = c.threads > 0 ? c.threads : num_usable_cores() / devices;
+  const std::optional<Precision> precision = precision_of(c);
+  return text("on: ", counted(devices, "device"), " of ",
+              counted(std::max<std::int64_t>(threads, 1), "thread"), ", in ",
+              precision ? text(precision->compute, " with parameters and updates in f32") : "f32");
+}
+
+}  // namespace
+
+std::vector<std::string> about_run(const PreparedRun& run, const Samples& samples) {
+  return {model_line(run), data_line(run, samples), devices_line(run.config)};
+}
+
+}  // namespace tessera
