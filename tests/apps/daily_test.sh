@@ -65,3 +65,32 @@ for i in 1 2; do
   "$tessera" report "$folder/b" --output "$folder/report.html" >"$folder/out" 2>"$folder/err" || wrong "report $i"
 done
 cmp -s "$folder/text.txt" "$folder/same.txt" || wrong "the text has changed"
+
+# Several texts, of several prompts, each up to a stop.
+sample=("$tessera" sample "$folder/b" --threads 1 --tokens 6)
+printf 'line\na text\n' >"$folder/prompts"
+"${sample[@]}" --prompts "$folder/prompts" --samples 2 >"$folder/out" 2>"$folder/err" || wrong "several texts"
+[ "$(grep -c '^--- prompt [12] of 2, sample [12] of 2$' "$folder/out")" = 4 ] || wrong "not four texts are told"
+"${sample[@]}" --prompts "$folder/prompts" --samples 2 --output "$folder/texts.jsonl" >"$folder/out" 2>"$folder/err" || wrong "texts into a file"
+[ "$(grep -c '^{"prompt":"line","text":"' "$folder/texts.jsonl")" = 2 ] || wrong "the file lacks texts of the first prompt"
+[ "$(wc -l <"$folder/texts.jsonl")" = 4 ] || wrong "the file has not four lines"
+"${sample[@]}" --prompts "$folder/prompts" --samples 2 --rows 1 --output "$folder/single.jsonl" >"$folder/out" 2>"$folder/err" || wrong "texts one at a time"
+cmp -s "$folder/texts.jsonl" "$folder/single.jsonl" || wrong "texts depend on how many are written at a time"
+whole=$("${sample[@]}" --prompt "line" --tokens 40 2>"$folder/err")
+stop=${whole:10:2}
+stopped=$("${sample[@]}" --prompt "line" --tokens 40 --stop "$stop" 2>"$folder/err")
+behind=${whole#line}
+[ "$stopped" = "line${behind%%"$stop"*}" ] || wrong "'$stopped' is not '$whole' before '$stop'"
+code=0
+"${sample[@]}" --samples 2 --temperature 0 >"$folder/out" 2>"$folder/err" || code=$?
+[ $code = 2 ] || wrong "samples of which all are alike are not refused"
+
+# A run that ended before its first checkpoint does not keep its folder; one with a checkpoint does.
+mkdir "$folder/started"
+echo '{"kind":"train","step":1,"loss":9}' >"$folder/started/metrics.jsonl"
+"${train[@]}" --output "$folder/started" >"$folder/out" 2>"$folder/err" || wrong "a folder without a checkpoint is not taken over"
+grep -q 'ended before its first checkpoint; it is replaced' "$folder/out" "$folder/err" || wrong "and nothing says so"
+! grep -q '"loss":9' "$folder/started/metrics.jsonl" || wrong "its losses stay"
+code=0
+"${train[@]}" --output "$folder/started" >"$folder/out" 2>"$folder/err" || code=$?
+[ $code = 2 ] || wrong "a run with a checkpoint is written over"

@@ -34,6 +34,12 @@ RunConfig completed(RunConfig config) {
 
 std::unique_ptr<Device> one_thread() { return make_cpu_device({1, -1}); }
 
+RankFacts facts_of_bytes(std::int64_t device, std::int64_t host) {
+  RankFacts out;
+  out.peak_bytes = device, out.host_bytes = host, out.both_bytes = device + host;
+  return out;
+}
+
 /// The message of the refusal; empty: it was none.
 std::string cap_refusal(RunConfig config, std::int64_t cap, Device& device) {
   config.memory_cap = text(cap);
@@ -78,7 +84,7 @@ TEST(MemoryCap, WhatIsChosenFits) {
         EXPECT_EQ(notices.size(), percent == 100 ? 0 : 1);
         const MemoryPrice price = memory_price(config, *device);
         EXPECT_LE(price.peak_bytes, cap) << told;
-        EXPECT_NO_THROW(require_within_cap(config, {.peak_bytes = price.peak_bytes}));
+        EXPECT_NO_THROW(require_within_cap(config, facts_of_bytes(price.peak_bytes, 0)));
         EXPECT_EQ(fit_memory(config, *device), "") << "chosen once, it fits";
         RunConfig again = asked;
         set_memory_choice(again, memory_choice_of(config));
@@ -300,8 +306,7 @@ TEST(MemoryCap, OnACpuOffloadsToFilesAlone) {
 TEST(MemoryCap, HoldsForThePlanThatRuns) {
   RunConfig config = uncapped();
   const auto take = [&](std::int64_t device, std::int64_t host) {
-    require_within_cap(config,
-                       {.peak_bytes = device, .host_bytes = host, .both_bytes = device + host});
+    require_within_cap(config, facts_of_bytes(device, host));
   };
   EXPECT_NO_THROW(take(1001, 0));
   config.memory_cap = "1kB";

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/train/written_sample.h"
+
 namespace tessera {
 namespace {
 
@@ -44,6 +46,28 @@ TEST(StopTexts, HoldBackNoMoreThanMayBeginOne) {
   EXPECT_TRUE(stop.stopped());
   EXPECT_EQ(stop.add("END"), "");
   EXPECT_EQ(stop.rest(), "");
+}
+
+/// Where the run's documents end, its texts do.
+TEST(TextsToAnEnd, EndAtTheTokenThatEndsDocuments) {
+  RunConfig config;
+  config.model.vocabulary = 256;
+  TextWriting writing;
+  const Vocabulary bytes = Vocabulary::bytes();
+  EXPECT_EQ(writing_to_an_end(writing, config, bytes).end, std::nullopt);
+  config.eod_token = 10;
+  EXPECT_EQ(writing_to_an_end(writing, config, bytes).end, 10);
+  config.model.vocabulary = 8;
+  EXPECT_EQ(writing_to_an_end(writing, config, bytes).end, std::nullopt) << "the model lacks it";
+  config.model.vocabulary = 256;
+  writing.source = 4, writing.end = 3;
+  EXPECT_EQ(writing_to_an_end(writing, config, bytes).end, 3) << "that of translations stays";
+}
+
+TEST(TextsToAnEnd, AreWrittenTogetherWhereTheyBeginAlike) {
+  const auto of = [](std::size_t tokens) { return Beginning{{}, Tokens(tokens, 1)}; };
+  EXPECT_EQ(most_alike({of(1)}), 1);
+  EXPECT_EQ(most_alike({of(1), of(2), of(2), of(2), of(1), of(1)}), 3);
 }
 
 }  // namespace
