@@ -205,6 +205,77 @@ TEST(RapidformerFlags, WhatIsWrongIsTold) {
 }
 
 /// Seed 002, 1.2: micro 16 and global 16 on four devices, and a pipeline that needs more of them.
+TEST(RapidformerFlags, EmptyValuesAreOfVariablesThatAreNotSet) {
+  for (const char* flag : {"--task", "--data-path", "--pretrained-model-name-or-path", "--load",
+                           "--num-workers", "--tokenizer-model", "--data-name", "--lr"}) {
+    for (const Arguments& words : {Arguments{flag, ""}, Arguments{text(flag, "=")}}) {
+      SCOPED_TRACE(words.front());
+      Arguments all = words_of(kPretrain);
+      all.insert(all.end(), words.begin(), words.end());
+      const AskedTraining got = read_rapidformer_flags(all, FlagsOf::Command);
+      const std::string said = problems_of(got);
+      EXPECT_TRUE(said.starts_with(
+          text(flag, " has an empty value, as of a variable that is not set; give ", flag, " ")))
+          << said;
+    }
+  }
+}
+
+TEST(RapidformerFlags, ValuesOfFlagsThatDoNothingAreReadToo) {
+  struct Case {
+    const char *flags, *problem;  // empty: none
+  };
+  const Case kCases[] = {
+      {"--local_rank x", "--local_rank is 'x'"},
+      {"--local_rank -1", ""},  // as programs get it that nobody launched
+      {"--local_rank -2", "--local_rank is -2; give a number from -1 on"},
+      {"--local-rank 1.5", "--local-rank is '1.5'"},
+      {"--num-workers -1", "--num-workers is -1; give a number from 0 on"},
+      {"--num-workers two", "--num-workers is 'two'"},
+      {"--num-workers 4", ""},
+      {"--timing-log-level x", "--timing-log-level is 'x'"},
+      {"--eval-global-batch-size -8", "--eval-global-batch-size is -8; give a number from 0 on"},
+      {"--tensorboard-queue-size x", "--tensorboard-queue-size is 'x'"},
+      {"--attention-dropout -0.5", "attention-dropout is -0.5; it must be at least 0"},
+      {"--attention-dropout -1", ""},
+      {"--attention-dropout nan", "attention-dropout is 'nan'"},
+      {"--hidden-dropout -0.5", "dropout is -0.5; it must be at least 0"},
+      {"--split nan,1", "split 'nan,1' has 'n' in it"},
+      {"--split xyz,1", "split 'xyz,1' has 'x' in it"},
+      {"--split 9;1", "split '9;1' has ';' in it"},
+      {"--split 9/1", ""},
+  };
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.flags);
+    AskedTraining got = asked(text(kPretrain, c.flags));
+    EXPECT_TRUE(c.problem[0] != 0 || problems_of(got).empty()) << problems_of(got);
+    find_problems(got.config, got.problems);
+    const std::string said = problems_of(got);
+    EXPECT_NE(said.find(c.problem), std::string::npos) << said;
+  }
+}
+
+TEST(RapidformerFlags, NoEpochsAreNoRun) {
+  const std::string said = problems_of(
+      asked("--task sequence_classification --init-from m --train-data t.tsv --epochs 0 --lr 2e-5 "
+            "--save s --micro-batch-size 16"));
+  EXPECT_TRUE(
+      said.starts_with("--epochs 0 is no pass over the data; give how many there are to be"))
+      << said;
+}
+
+/// What the help of a flag offers is taken.
+TEST(RapidformerFlags, HelpOffersWhatIsTaken) {
+  const std::string_view note = find_flag_row("optimizer")->note;
+  std::size_t taken = 0;
+  for (const std::string& word : split(note.substr(note.find("or ") + 3), ',')) {
+    SCOPED_TRACE(word);
+    ++taken;
+    EXPECT_EQ(problems_of(asked(text(kPretrain, "--optimizer ", trim(word)))), "");
+  }
+  EXPECT_EQ(taken, 3u);
+}
+
 TEST(RapidformerFlags, TheBatchAndTheMeshAreHeldAgainstTheDevices) {
   const std::string line =
       "--task sequence_classification --pretrained-model-name-or-path m --train-data t.tsv "

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <sstream>
+#include <stdexcept>
 #include <utility>
 
 #include "tessera/base/text.h"
@@ -15,6 +16,7 @@
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
+#include "tessera/rapidformer/named_function.h"
 #include "tessera/rapidformer/request.h"
 
 namespace tessera {
@@ -140,6 +142,129 @@ TEST(OwnLoop, TheLossOfAValidationDoesNotDependOnTheMesh) {
                                         "samples, as 9 are held out, and ",
                                         why, "; return masked_mean(losses, batch.is_sample())")))
           << error.what();
+    }
+  }
+}
+
+namespace {
+
+/// Samples with an id and a label, those of number 5 as they are given.
+class Numbered final : public MapDataset {
+ public:
+  Numbered(std::int32_t id, std::int32_t label) : id_(id), label_(label) {}
+  std::int64_t size() const override { return 8; }
+  Features get(std::int64_t i) const override {
+    return {{"id", i == 5 ? id_ : 1}, {"kind", i == 5 ? label_ : static_cast<int>(i % 2)}};
+  }
+
+ private:
+  std::int32_t id_, label_;
+};
+
+/// One step over all of them, and what is wrong with it.
+std::string step_over(std::int32_t id, std::int32_t label, const std::string& mesh) {
+  std::ostringstream said;
+  Console console{said, said};
+  OwnFunctions functions;
+  functions.datasets = [=]() -> Datasets {
+    return {std::make_shared<Numbered>(id, label), nullptr};
+  };
+  functions.provide = []() -> Provided { return {ModelChoice::own_layers()}; };
+  functions.forward = [](const Batch& batch, const Model&) -> ModelOutput {
+    const Value row = embedding(batch["id"], "table", 4, 8).rows;
+    return cross_entropy_mean(linear(row, "line", 2), batch["kind"]);
+  };
+  OwnLoop loop(read_rapidformer_flags(
+                   split("--epochs 1 --lr 0.1 --threads 1 --global-batch-size 8 " + mesh, ' '),
+                   FlagsOf::Program),
+               console, std::move(functions));
+  try {
+    loop.backward({0, 8});
+    return "none";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.fault(), Fault::Data) << error.what();
+    return error.what();
+  }
+}
+
+}  // namespace
+
+/// A label that no class has would make the loss negative, and an id of no row a row of zeros.
+TEST(OwnLoop, LabelsAndIdsOfLayersOfItsOwnAreChecked) {
+  for (const std::string mesh : {"--devices 1", "--devices 2 --micro-batch-size 2"}) {
+    SCOPED_TRACE(mesh);
+    EXPECT_EQ(step_over(3, 1, mesh), "none");
+    EXPECT_EQ(step_over(3, kIgnoredLabel, mesh), "none");
+    for (const std::int32_t label : {2, 5, -1, -7, 2'000'000'000}) {
+      const std::string said = step_over(3, label, mesh);
+      EXPECT_TRUE(said.starts_with("batch input 'kind' of program 'train' has ")) << said;
+      EXPECT_NE(said.find(text(label, " in row ")), std::string::npos) << said;
+      EXPECT_NE(said.find("; labels of a cross_entropy over 2 classes are from 0 to 1, or -100 "
+                          "for none; correct the data, or make what reads it larger"),
+                std::string::npos)
+          << said;
+    }
+    for (const std::int32_t id : {4, -1, kIgnoredLabel}) {
+      const std::string said = step_over(id, 1, mesh);
+      EXPECT_NE(said.find("; ids of the table 'table.weight' of 4 rows are from 0 to 3; "),
+                std::string::npos)
+          << said;
+    }
+  }
+}
+
+/// What a script throws is its own fault, whatever it is.
+TEST(OwnLoop, WhatIsThrownNamesTheFunction) {
+  class Throwing final : public MapDataset {
+   public:
+    explicit Throwing(std::string where) : where_(std::move(where)) {}
+    std::int64_t size() const override {
+      if (where_ == "size") throw std::out_of_range("no rows");
+      if (where_ == "size 5") throw 5;
+      return 4;
+    }
+    Features get(std::int64_t) const override {
+      if (where_ == "get 5") throw 5;
+      return {{"row", std::vector<float>{1, 2}}};
+    }
+
+   private:
+    std::string where_;
+  };
+  struct Case {
+    const char *where, *what, *in;
+  };
+  const Case kCases[] = {
+      {"size", "no rows (std::out_of_range)", "Throwing::size()"},
+      {"size 5", "something was thrown that is no std::exception (int)", "Throwing::size()"},
+      {"get 5", "something was thrown that is no std::exception (int)", "Throwing::get(0)"},
+      {"forward", "no loss (std::runtime_error)", "in forward"},
+      {"forward 5", "something was thrown that is no std::exception (char const*)", "in forward"},
+  };
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(c.where);
+    const std::string where = c.where;
+    std::ostringstream said;
+    Console console{said, said};
+    OwnFunctions functions;
+    functions.datasets = [=]() -> Datasets { return {std::make_shared<Throwing>(where), nullptr}; };
+    functions.provide = []() -> Provided { return {ModelChoice::own_layers()}; };
+    functions.forward =
+        naming("forward", Forward([=](const Batch& batch, const Model&) -> ModelOutput {
+                 if (where == "forward") throw std::runtime_error("no loss");
+                 if (where == "forward 5") throw "no loss";
+                 return sum_all(line_of(batch));
+               }));
+    try {
+      OwnLoop(read_rapidformer_flags(
+                  split("--epochs 1 --lr 0.1 --threads 1 --global-batch-size 4", ' '),
+                  FlagsOf::Program),
+              console, std::move(functions));
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::Usage);
+      EXPECT_TRUE(std::string_view(error.what()).starts_with(c.what)) << error.what();
+      EXPECT_NE(std::string_view(error.what()).find(c.in), std::string_view::npos) << error.what();
     }
   }
 }

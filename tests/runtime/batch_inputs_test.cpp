@@ -10,10 +10,12 @@
 #include <functional>
 #include <memory>
 
+#include "tessera/base/text.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/plan/compile.h"
 #include "tessera/runtime/executor.h"
+#include "tessera/tensor/ignored_label.h"
 
 namespace tessera {
 namespace {
@@ -125,6 +127,32 @@ TEST_F(BatchInputsTest, PoisonCanBeLeftOut) {
     kept = batch.fill<float>("y");
   });
   EXPECT_TRUE(std::ranges::none_of(kept, [](float number) { return std::isnan(number); }));
+}
+
+/// Ops read zeros where an index is out of range, and a loss below 0 would be taken for one.
+TEST(BatchInputsRange, NumbersThatAProgramLacksAreRefused) {
+  std::vector<std::int32_t> numbers = {0, 1, 2, kIgnoredLabel, 0, 0};
+  BatchInputs inputs("train");
+  inputs.add("labels", {DType::I32, {2, 3}, {}}, std::as_writable_bytes(std::span(numbers)).data(),
+             {3, kIgnoredLabel, "labels of a cross_entropy over 3 classes"});
+  const auto refusal = [&](std::int32_t number) -> std::string {
+    numbers[4] = number;
+    inputs.begin();
+    (void)inputs.fill<std::int32_t>("labels");
+    try {
+      inputs.require_filled();
+      return "none";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::Data);
+      return error.what();
+    }
+  };
+  for (const std::int32_t number : {0, 2, kIgnoredLabel}) EXPECT_EQ(refusal(number), "none");
+  for (const std::int32_t number : {3, -1, -7, -101, 2'000'000'000})
+    EXPECT_EQ(refusal(number),
+              text("batch input 'labels' of program 'train' has ", number,
+                   " in row 1, at 1; labels of a cross_entropy over 3 classes are from 0 to 2, or "
+                   "-100 for none; correct the data, or make what reads it larger"));
 }
 
 }  // namespace

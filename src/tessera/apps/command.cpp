@@ -130,6 +130,11 @@ int report_failure(const std::exception_ptr& failure, Console& console) {
   } catch (const std::exception& error) {
     return report(text("internal error: ", error.what(), "; please report this with the command"),
                   Fault::Internal);
+  } catch (...) {
+    return report(
+        "internal error: something was thrown that is no exception; please report this "
+        "with the command",
+        Fault::Internal);
   }
 }
 

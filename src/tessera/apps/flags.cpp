@@ -115,6 +115,13 @@ ParsedFlags parse_flags(const Arguments& arguments, const std::vector<Flag>& fla
       problems.add(text("--", name, " needs a value: --", name, " ", flag->value));
       continue;
     }
+    if (!flag->may_be_empty && std::ranges::find(setting.values, "") != setting.values.end()) {
+      problems.add(text("--", name,
+                        " has an empty value, as of a variable that is not set; give --", name, " ",
+                        flag->value, ", or leave it out"));
+      problems.refuse(flag->name);
+      continue;
+    }
     // Of fields of the configuration, configure() says so.
     const std::string* before = flag->group.empty() ? out.find(flag->name) : nullptr;
     if (before != nullptr && !flag->many && *before != setting.values[0])

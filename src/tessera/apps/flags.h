@@ -18,6 +18,7 @@ struct Flag {
   std::string group = {};      // heading in the help; empty: the command's own
   bool many = false;           // takes all words up to the next flag
   std::string elsewhere = {};  // the command that takes it: this one refuses it and names that
+  bool may_be_empty = false;   // an empty value is one, and no variable that is not set
 };
 
 struct ParsedFlags {
@@ -38,7 +39,7 @@ struct ParsedFlags {
 };
 
 /// Reads `--name value`, `--name=value`, `--switch`, and `--` after which all are words. Unknown
-/// flags (with the nearest names) and missing values become problems.
+/// flags (with the nearest names), missing and empty values become problems.
 ParsedFlags parse_flags(const Arguments& arguments, const std::vector<Flag>& flags,
                         Problems& problems);
 

@@ -13,14 +13,15 @@ namespace tessera {
 namespace {
 
 bool of_a_number(char c) { return (c >= '0' && c <= '9') || c == '.'; }
+bool between_numbers(char c) { return c == ',' || c == '/' || c == ':' || c == ' '; }
 
 std::vector<double> weights_in(std::string_view split) {
   std::vector<double> out;
   for (std::size_t i = 0; i < split.size();) {
     if (!of_a_number(split[i])) {
-      require(split[i] != '-' && split[i] != 'e' && split[i] != 'E', "split '", printable(split),
-              "' has '", split[i], "' in it; give weights of training, validation and test as in ",
-              kUsualSplit);
+      require(between_numbers(split[i]), "split '", printable(split), "' has '",
+              printable(split.substr(i, 1)),
+              "' in it; give weights of training, validation and test as in ", kUsualSplit);
       ++i;
       continue;
     }

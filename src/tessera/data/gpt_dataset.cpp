@@ -8,6 +8,7 @@
 #include "tessera/base/counted.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/data/index_room.h"
 #include "tessera/data/index_sets.h"
 
 namespace tessera {
@@ -68,6 +69,8 @@ GptDataset::GptDataset(std::shared_ptr<const IndexedDataset> files, const GptDat
   set.arrays[1].shape = {part_.plan.samples + 1, 2};
   set.arrays[2].shape = {part_.plan.samples};
   const auto make = [&] {
+    require_room_for_indices(text("of '", files_->prefix(), "'"), part_.plan.samples,
+                             gpt_index_bytes(request, part_.plan));
     std::vector<std::int32_t> lengths(static_cast<std::size_t>(request.last - request.first));
     files_->lengths(request.first, lengths);
     GptIndices made = build_gpt_indices(request, part_.plan, lengths);

@@ -115,18 +115,21 @@ GptIndexPlan plan_gpt_indices(const GptIndexRequest& request, std::int64_t token
   return out;
 }
 
+bool wide_begins(std::int64_t entries) { return entries > kMost32; }
+bool wide_order(std::int64_t samples) { return samples >= std::int64_t{0xffffffff} - 1; }
+
 GptIndices build_gpt_indices(const GptIndexRequest& request, const GptIndexPlan& plan,
                              std::span<const std::int32_t> lengths) {
   check(std::ssize(lengths) == request.last - request.first, "lengths of ", lengths.size(),
         " sequences for ", request.last - request.first);
   NumpyRandom random(request.seed);
   const std::vector<std::int32_t> documents = document_order(request, plan, random);
-  const bool wide = std::ssize(documents) > kMost32;
+  const bool wide = wide_begins(std::ssize(documents));
   IntegerArray samples =
       wide
           ? stored(sample_begins<std::int64_t>(request, plan, lengths, documents), NpyType::I64, 2)
           : stored(sample_begins<std::int32_t>(request, plan, lengths, documents), NpyType::I32, 2);
-  const bool many = plan.samples >= std::int64_t{0xffffffff} - 1;
+  const bool many = wide_order(plan.samples);
   IntegerArray shuffle = many ? stored(sample_order<std::int64_t>(plan, random), NpyType::I64)
                               : stored(sample_order<std::uint32_t>(plan, random), NpyType::U32);
   return {stored(documents, NpyType::I32), std::move(samples), std::move(shuffle)};

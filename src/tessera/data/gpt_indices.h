@@ -42,6 +42,10 @@ struct GptIndices {
   IntegerArray shuffle;
 };
 
+/// Whether numbers of so many entries, or of so many samples, are stored in 64 bits.
+bool wide_begins(std::int64_t entries);
+bool wide_order(std::int64_t samples);
+
 /// `lengths` are those of sequences [request.first, request.last). The result is that of
 /// megatron-core, bit for bit.
 GptIndices build_gpt_indices(const GptIndexRequest& request, const GptIndexPlan& plan,

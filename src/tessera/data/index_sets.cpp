@@ -4,7 +4,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tessera/base/size.h"
 #include "tessera/base/text.h"
+#include "tessera/data/index_room.h"
 #include "tessera/data/sentence_dataset.h"
 #include "tessera/data/sentence_map.h"
 
@@ -13,6 +15,9 @@ namespace tessera {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
+
+/// Of a sample while a blend is made: its dataset and number, and a copy of both.
+constexpr std::int64_t kBlendRowBytes = 2 * (2 + 8);
 
 /// As Python's json.dumps(indent=4) writes it: a number that is not whole as the shortest text that
 /// reads back, whole ones with .0, none in exponents between 1e-4 and 1e16.
@@ -142,6 +147,8 @@ IndexSet blend_index_set(const BlendDescription& blend, const std::string& folde
 BlendIndices kept_blend(const BlendDescription& blend, const std::string& folder,
                         std::vector<std::string>& notices) {
   const auto make = [&] {
+    require_room_for_indices("of several token files", blend.size,
+                             size_product({blend.size, kBlendRowBytes}, "bytes of indices"));
     BlendIndices made =
         blend.weights.empty() ? blend_all(blend.sizes) : blend_by_weight(blend.weights, blend.size);
     return std::vector<IntegerArray>{std::move(made.datasets), std::move(made.samples)};

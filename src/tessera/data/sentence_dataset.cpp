@@ -6,6 +6,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
+#include "tessera/data/index_room.h"
 #include "tessera/data/index_sets.h"
 #include "tessera/data/sentence_map.h"
 
@@ -13,6 +14,8 @@ namespace tessera {
 
 namespace {
 
+/// Of a sample while a map is made: its row of three numbers, as it is drawn and stored twice.
+constexpr std::int64_t kMapRowBytes = 24 + 2 * 12;
 constexpr std::int64_t kAtOnce = 1 << 16;  // documents, or sentences, that are looked at together
 
 /// [CLS] and two [SEP]; the start and the end.
@@ -103,6 +106,9 @@ SentenceDataset::SentenceDataset(std::shared_ptr<const IndexedDataset> files,
   const SentencePart part = sentence_part(*files_, choice);
   epoch_ = map_size(part, choice, {});
   const auto make = [&] {
+    const std::int64_t rows = std::max(epoch_, choice.samples.value_or(0));
+    require_room_for_indices(text("of '", files_->prefix(), "'"), rows,
+                             size_product({rows, kMapRowBytes}, "bytes of a map"));
     return std::vector{sentence_map(request_of(choice, choice.samples), files_->num_sequences(),
                                     [&](OnDocument on_document) { part.walk(on_document); })};
   };

@@ -46,7 +46,7 @@ Value bart_embedded(const ModelConfig& c, Value ids, Value table, Value first, c
 }
 
 Encoded bart_read(const ModelConfig& c, Value source, Value table, const Pass& pass) {
-  const Visible visible = visible_source(c, source);
+  const Visible visible = visible_source(c, source, pass);
   Value x;
   {
     const Scope scope(source.builder(), "embed");

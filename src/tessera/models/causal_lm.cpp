@@ -112,6 +112,20 @@ std::unique_ptr<Samples> packed(const Dataset& data, Part part, const ModelConfi
                            .first_seen = config.reset_attention});
 }
 
+/// Which tokens each one sees, beside those behind it, which it never does: those of its document,
+/// and no padding. [b, s] or [b, s, s] of bool; empty: all.
+Value seen_of(Value ids, const Pass& pass) {
+  Builder& builder = ids.builder();
+  const std::int64_t b = ids.shape()[0], s = ids.shape()[1];
+  Value tokens, same_document;
+  if (pass.mask.valid()) tokens = not_equal(pass.mask, builder.constant(0, DType::I32));
+  if (!pass.first_seen.valid()) return tokens;
+  const Value keys = iota(builder, {b, s, s}, 2, DType::I32);
+  same_document = less_equal(broadcast_to(reshape(pass.first_seen, {b, s, 1}), {b, s, s}), keys);
+  if (!tokens.valid()) return same_document;
+  return logical_and(same_document, broadcast_to(reshape(tokens, {b, 1, s}), {b, s, s}));
+}
+
 bool are_packed(const Dataset& data, const SampleChoices& choices) {
   return data.rows.columns > 0 && choices.packing != Packing::Wrapped;
 }
@@ -144,6 +158,7 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
     Pass of_documents = pass;
     if (const auto at = in.find("positions"); at != in.end()) of_documents.positions = at->second;
     if (const auto at = in.find("first_seen"); at != in.end()) of_documents.first_seen = at->second;
+    if (const auto at = in.find("mask"); at != in.end()) of_documents.mask = at->second;
     return {cross_entropy_mean(next(in.at("ids"), of_documents), in.at("labels"))};
   };
   out.train_samples = [config, context](const Dataset& data,
@@ -183,15 +198,10 @@ CausalRows causal_rows(const ModelConfig& c, TransformerLayer layer, Value ids, 
     x = dropout_layer(x, c.dropout, pass.step, "dropout");
     builder.set_name(x, "residual");
   }
-  Value same_document;
-  if (pass.first_seen.valid()) {
-    const std::int64_t b = ids.shape()[0], s = ids.shape()[1];
-    const Value keys = iota(builder, {b, s, s}, 2, DType::I32);
-    same_document = less_equal(broadcast_to(reshape(pass.first_seen, {b, s, 1}), {b, s, s}), keys);
-  }
+  const Visible visible{.causal = true, .mask = seen_of(ids, pass)};
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const Scope scope(builder, text("layers.", i));
-    x = encoder_layer(x, layer, {.causal = true, .mask = same_document}, pass);
+    x = encoder_layer(x, layer, visible, pass);
   }
   if (pass.wanted.valid()) x = dynamic_slice(x, 1, pass.wanted, 1);
   return {norm(x, "norm", layer), token};
@@ -211,7 +221,9 @@ Task causal_classification(const ModelConfig& c, TransformerLayer layer) {
   layer.residual_init = residual_init(init_of(c), 2 * c.layers);
   TextClassifier out{.last = true};
   out.logits = [c, layer](const TaskValues& in, const Pass& pass) -> Value {
-    const Value x = causal_rows(c, layer, in.at("ids"), pass).rows, last = in.at("last");
+    Pass of_texts = pass;
+    if (const auto at = in.find("mask"); at != in.end()) of_texts.mask = at->second;
+    const Value x = causal_rows(c, layer, in.at("ids"), of_texts).rows, last = in.at("last");
     const std::int64_t batch = x.shape()[0];
     const Value rows = reshape(rows_at(x, reshape(last, {batch, 1})), {batch, c.width});
     return linear(rows, "score", class_count(c), {false, init_of(c)});

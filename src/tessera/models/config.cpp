@@ -113,9 +113,10 @@ FieldProblems problems(const ModelConfig& c) {
   if (!(c.dropout >= 0 && c.dropout < 1)) {
     out.add({"dropout"}, text("dropout is ", c.dropout, "; it must be at least 0 and less than 1"));
   }
-  if (!(c.attention_dropout < 1)) {
-    out.add({"attention-dropout"}, text("attention-dropout is ", c.attention_dropout,
-                                        "; it must be less than 1, or -1 for dropout's rate"));
+  if (!(c.attention_dropout == -1 || (c.attention_dropout >= 0 && c.attention_dropout < 1))) {
+    out.add({"attention-dropout"},
+            text("attention-dropout is ", c.attention_dropout,
+                 "; it must be at least 0 and less than 1, or -1 for dropout's rate"));
   }
   const ModelFamily& family = *c.family;
   if (c.vocabulary > 0 && c.vocabulary <= family.special_tokens) {

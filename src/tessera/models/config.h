@@ -48,7 +48,7 @@ struct ModelConfig {
   std::int64_t vocabulary = 256;
   std::int64_t masked_positions = 0;  // most tokens of a sample that are predicted; 0: no limit
   double dropout = 0;                 // after the embedding, in attention, after each sub-layer
-  double attention_dropout = -1;      // of the probabilities of attention; below 0: as dropout
+  double attention_dropout = -1;      // of the probabilities of attention; -1: as dropout
   bool bias = true;                   // of linear layers and layer norms
   bool tied_head = true;              // the output projection is the token embedding
   double norm_eps = 1e-5;

@@ -29,11 +29,11 @@ EmbeddingResult encoder_embedding(const ModelConfig& c, const MaskedModel& model
   const Value ids = in.at("ids");
   const std::int64_t width = table_width(c, model);
   EmbeddingResult out = embedding(ids, "token", c.vocabulary, width, init);
+  const std::int64_t types = model.parts == SampleParts::One ? 1 : 2;
   if (in.contains("types")) {
-    out.rows = out.rows + embedding(in.at("types"), "type", 2, width, init).rows;
+    out.rows = out.rows + embedding(in.at("types"), "type", types, width, init).rows;
   } else {
     const Scope scope(ids.builder(), "type");
-    const std::int64_t types = model.parts == SampleParts::One ? 1 : 2;
     const Shape table{types, width};
     const Value weight =
         ids.builder().state("weight", {DType::F32, table, {}}, Role::Parameter, init.of(table));

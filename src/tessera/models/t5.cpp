@@ -64,7 +64,7 @@ struct T5Source {
 
 T5Source t5_read(const ModelConfig& c, Value source, const Pass& pass) {
   Builder& builder = source.builder();
-  Visible visible = visible_source(c, source);
+  Visible visible = visible_source(c, source, pass);
   const Encoded seen{.visible = visible};
   const std::int64_t s = source.shape()[1];
   visible.bias = t5_bias(c, builder, "embed", s, s, Distances::Both);

@@ -104,7 +104,7 @@ struct ReadSource {
 };
 
 ReadSource read_source(const ModelConfig& c, Value source, const Pass& pass) {
-  const Visible of_source = visible_source(c, source);
+  const Visible of_source = visible_source(c, source, pass);
   const EmbeddingResult from =
       embedded(c, "embed", source, {}, c.most_source_positions(), {}, pass);
   return {{transformer_encoder(from.rows, stacks_of(c, 2 * c.layers), of_source, pass), of_source},

@@ -179,8 +179,10 @@ void find_token_problems(const ModelConfig& c, FieldProblems& problems) {
   }
 }
 
-Visible visible_source(const ModelConfig& config, Value source) {
-  const Value pad = source.builder().constant(translation_tokens(config).pad, DType::I32);
+Visible visible_source(const ModelConfig& config, Value source, const Pass& pass) {
+  Builder& builder = source.builder();
+  if (pass.mask.valid()) return {.mask = not_equal(pass.mask, builder.constant(0, DType::I32))};
+  const Value pad = builder.constant(translation_tokens(config).pad, DType::I32);
   return {.mask = not_equal(source, pad)};
 }
 
@@ -201,8 +203,10 @@ Task translation(const ModelConfig& config, const TranslationModel& model) {
   out.perplexity_of = kLossMean;
   out.measure = [config, logits = model.logits](const TaskValues& in,
                                                 const Pass& pass) -> std::vector<Mean> {
-    return {
-        cross_entropy_mean(logits(config, in.at("source"), in.at("ids"), pass), in.at("labels"))};
+    Pass of_source = pass;
+    if (const auto at = in.find("mask"); at != in.end()) of_source.mask = at->second;
+    return {cross_entropy_mean(logits(config, in.at("source"), in.at("ids"), of_source),
+                               in.at("labels"))};
   };
   const TranslationTokens tokens = translation_tokens(config);
   out.text = {

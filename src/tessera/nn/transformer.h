@@ -72,6 +72,9 @@ struct Pass {
   /// Of causal self-attention, the first token that each one sees: [b, s] of i32. Empty: all see
   /// the first.
   Value first_seen = {};
+  /// Which tokens are seen at all, of causal self-attention and of what an encoder reads: [b, s] of
+  /// i32, 0 at padding. Empty: a causal model sees all, an encoder what the family says.
+  Value mask = {};
   /// An i32 scalar: the one token of this run whose logits are wanted; empty: those of all.
   Value wanted = {};
 };

@@ -23,6 +23,7 @@
 #include "tessera/passes/simplify.h"
 #include "tessera/passes/stage_partition.h"
 #include "tessera/passes/strips.h"
+#include "tessera/plan/input_ranges.h"
 #include "tessera/plan/lower.h"
 #include "tessera/plan/overlap.h"
 #include "tessera/plan/pattern_check.h"
@@ -227,7 +228,7 @@ class RankPlan {
     return passes(name)("bucket", [&] { return bucket(std::move(program), buckets); });
   }
 
-  void add(const std::string& name, Program program) {
+  void add(const std::string& name, Program program, const InputRanges& ranges) {
     const Passes pass = passes(name);
     if (options_.optimize.strips)
       program = pass("strips", [&] { return strips(std::move(program), options_.strips); });
@@ -243,6 +244,9 @@ class RankPlan {
           name, program, time, states_, device_,
           {options_.seed, plan_.rank, options_.optimize.shares_buffers, options_.exact_layout});
     }));
+    for (NamedTensor& input : plan_.programs.back().batch) {
+      if (const auto its = ranges.find(input.name); its != ranges.end()) input.range = its->second;
+    }
   }
 
   Plan finish(const StateStages& stages) {
@@ -292,6 +296,7 @@ std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& devi
     const Passes pass(source.name, options);
     pass.show("source", {{"", &source.graph}}, 0);
     const bool again = recomputes(source);
+    const InputRanges ranges = input_ranges(source.graph);
     Graph graph = std::exchange(source.graph, {});
     // Without a pipeline, marks of stages mean nothing, and no pass meets them.
     if (cut.empty() && has_stages(graph)) graph = place_chunks(graph, {});
@@ -314,7 +319,7 @@ std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& devi
       if (source.strategy.buckets.any())
         program = plan->joined(source.name, std::move(program), source.strategy.buckets);
       if (plan == plans.back()) parts.reset(), graph = {};  // large, and read no more
-      plan->add(source.name, std::move(program));
+      plan->add(source.name, std::move(program), ranges);
     }
   }
   std::vector<Plan> out;

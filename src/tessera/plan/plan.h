@@ -17,6 +17,7 @@
 #include "tessera/ir/graph.h"
 #include "tessera/ir/strategy.h"
 #include "tessera/passes/program.h"
+#include "tessera/tensor/batch_inputs.h"
 #include "tessera/tensor/per_memory.h"
 
 namespace tessera {
@@ -117,6 +118,7 @@ struct NamedTensor {
   Place place;
   Shape logical;  // of the whole
   Shared<Placement> placement;
+  InputRange range = {};  // of a batch input
 };
 
 /// A buffer of the work section, or a copy below it, in a plan with guards: there are free bytes on

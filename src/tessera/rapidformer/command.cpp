@@ -23,10 +23,12 @@ std::string take_user_script(Arguments& arguments) {
       ++word;
       continue;
     }
-    require(joined || (word + 1 != arguments.end() && !starts_with(*(word + 1), "--")), kUserScript,
-            " needs a value: ", kUserScript, " FILE");
-    const std::string file =
-        joined ? word->substr(std::string_view(kUserScript).size() + 1) : *(word + 1);
+    const bool has_value =
+        joined || (word + 1 != arguments.end() && !starts_with(*(word + 1), "--"));
+    const std::string file = !has_value ? ""
+                             : joined   ? word->substr(std::string_view(kUserScript).size() + 1)
+                                        : *(word + 1);
+    require(!file.empty(), kUserScript, " needs a value: ", kUserScript, " FILE");
     require(out.empty() || out == file, kUserScript, " is given twice: '", out, "' and '", file,
             "'; give one");
     out = file;

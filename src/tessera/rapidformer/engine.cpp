@@ -43,6 +43,10 @@ RapidformerEngine::RapidformerEngine(int count, char** values, const OwnFamilies
 }
 
 int RapidformerEngine::run(const std::function<int()>& work) {
+  return run_as_is([&] { return with_errors(work); });
+}
+
+int RapidformerEngine::run_as_is(const std::function<int()>& work) {
   return exit_code_of(console_, [&] {
     if (!asked_.help) return work();
     console_.out << rapidformer_help(asked_.config.families, console_.columns);

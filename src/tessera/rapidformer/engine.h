@@ -57,6 +57,7 @@ class RapidformerEngine {
   /// Does the program's work and returns the exit code of docs/errors.md, as main() returns it: an
   /// error that `work` throws is printed as the command does, and --help is answered in its place.
   /// A template's train() is such work already.
+  /// An exception of the work is a fault of the program.
   int run(const std::function<int()>& work);
 
   const RunConfig& args() const { return asked_.config; }
@@ -84,6 +85,9 @@ class RapidformerEngine {
   void save_pretrained(const std::string& folder);
 
  private:
+  friend class TrainingTemplate;
+  /// The same, where exceptions of others are faults of the library.
+  int run_as_is(const std::function<int()>& work);
   OwnLoop& loop() const;
 
   Console console_;

@@ -72,7 +72,7 @@ constexpr FlagRow kRows[] = {
     // Steps.
     {"micro-batch-size", "N", Same, "micro-batch-size", "", "of one device"},
     {"global-batch-size", "N", Same, "global-batch-size", "", "--micro-batch-size times the data parallel devices where it is not given"},
-    {"optimizer", "NAME", Read, "optimizer", "", "adam is adamw, as in Megatron-LM; or sgd, lamb, adamweightdecay"},
+    {"optimizer", "NAME", Read, "optimizer", "", "adam is adamw, as in Megatron-LM; or sgd, lamb, adam-weight-decay"},
     {"lr", "X", Same, "lr"},
     {"min-lr", "X", Same, "min-lr"},
     {"lr-decay-style", "NAME", Same, "lr-decay-style", "", "constant, linear or cosine; linear where it is not given"},
@@ -126,8 +126,8 @@ constexpr FlagRow kRows[] = {
     {"overlap-param-gather", "", Always, "", "", "gathers begin before they are needed"},
     {"distributed-backend", "NAME", Idle, "", "", "ranks talk through memory, MPI or TCP, as they were started: docs/command.md"},
     {"distributed-timeout-minutes", "N", Read, "distributed-timeout", "", "in seconds there"},
-    {"local_rank", "N", Idle, "", "", "the environment tells the rank"},
-    {"local-rank", "N", Idle, "", "", "the environment tells the rank"},
+    {"local_rank", "RANK", Idle, "", "", "the environment tells the rank"},
+    {"local-rank", "RANK", Idle, "", "", "the environment tells the rank"},
     {"manual-gc", "", Always, "", "", "nothing is collected"},
     // The mesh.
     {"devices", "N", Same, "devices", "", "of all hosts; the length of CUDA_VISIBLE_DEVICES times NNODES where it is not given"},

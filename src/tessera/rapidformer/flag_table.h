@@ -20,8 +20,10 @@ enum class FlagKind {
 };
 
 struct FlagRow {
-  std::string_view name;   // without the dashes
-  std::string_view takes;  // what to give, for help: "N"; empty: a switch
+  std::string_view name;  // without the dashes
+  /// What to give, for help; empty: a switch. N is a whole number from 0 on, RANK one from -1 on, X
+  /// a number.
+  std::string_view takes;
   FlagKind kind = FlagKind::Same;
   std::string_view field = {};
   std::string_view value = {};

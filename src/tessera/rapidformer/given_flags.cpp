@@ -63,13 +63,32 @@ bool same_flag(std::string_view a, std::string_view b) {
   return one.field != nullptr && one.field == other.field && one.negated == other.negated;
 }
 
+/// Says that the value of a flag that is no field is not what the flag takes.
+void check_taken(const FlagRow& row, const Setting& setting, Problems& problems) {
+  const bool rank = row.takes == "RANK";
+  if (row.takes != "N" && row.takes != "X" && !rank) return;
+  for (const std::string& word : setting.values) {
+    problems.gather([&] {
+      if (row.takes == "X") {
+        double ignored = 0;
+        return read_number(setting.source, word, &ignored);
+      }
+      std::int64_t number = 0;
+      read_number(setting.source, word, &number);
+      const std::int64_t least = rank ? -1 : 0;
+      require(number >= least, setting.source, " is ", number, "; give a number from ", least,
+              " on");
+    });
+  }
+}
+
 }  // namespace
 
 void refuse_comments(const Arguments& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string_view word = trim(arguments[i]);
     if (!word.empty() && word.front() != '#') continue;
-    if (arguments[i].empty()) continue;  // a value may be empty: "$NOT_SET"
+    if (arguments[i].empty()) continue;  // "$NOT_SET": parse_flags names the flag
     const std::string before = i == 0 ? "rapidformer" : arguments[i - 1];
     fail(Fault::Usage, "behind '", before, "' there is a backslash with a ",
          word.empty() ? "blank" : "comment",
@@ -102,6 +121,7 @@ void GivenFlags::take(const Setting& setting, Problems& problems,
   const bool is_switch = row->takes.empty(), off = is_switch && setting.values.back() == "false";
   const std::string written =
       text(setting.source, is_switch ? "" : " ", is_switch ? "" : join(setting.values, " "));
+  if (row->kind != FlagKind::Same) check_taken(*row, setting, problems);
   switch (row->kind) {
     case FlagKind::Same: return set(row->field, setting.values, setting.source);
     case FlagKind::Opposite: return set(row->field, {off ? "true" : "false"}, setting.source);

@@ -100,8 +100,8 @@ void require_in_range(const TaskInput& input, std::int64_t index, const Features
 
 /// Errors: Fault::Data: there are no numbers.
 Features first_sample(const MapDataset& dataset, std::string_view use) {
-  if (dataset.size() < 1)
-    fail(Fault::Data, "the dataset to ", use, " on has no samples: its size() is ", dataset.size(),
+  if (const std::int64_t size = size_of(dataset); size < 1)
+    fail(Fault::Data, "the dataset to ", use, " on has no samples: its size() is ", size,
          "; give it some, or look at why it finds none");
   Features out = sample_of(dataset, 0);
   if (out.empty())
@@ -131,7 +131,7 @@ void hash_sample(StreamHash& hash, const Features& sample) {
 
 void hash_dataset(StreamHash& hash, const MapDataset& dataset) {
   constexpr std::int64_t kMost = 16;
-  const std::int64_t size = dataset.size(), some = std::min(size, kMost);
+  const std::int64_t size = size_of(dataset), some = std::min(size, kMost);
   hash.update(text(size));
   for (std::int64_t i = 0; i < some; ++i)
     hash_sample(hash, sample_of(dataset, some == 1 ? 0 : i * (size - 1) / (some - 1)));
@@ -144,7 +144,7 @@ class MapSamples final : public Samples {
         options_(options),
         key_(random_key(options.seed, "data.order")),
         first_(sample_of(*dataset_, 0)) {
-    size_ = dataset_->size();
+    size_ = size_of(*dataset_);
     if (options_.most > 0) size_ = std::min(size_, options_.most);
   }
 
@@ -209,6 +209,11 @@ std::string Datasets::digest() const {
   hash_dataset(hash, *train);
   if (valid) hash_dataset(hash, *valid);
   return hash.text();
+}
+
+std::int64_t size_of(const MapDataset& dataset) {
+  return run_named([&] { return name_of_type(typeid(dataset)) + "::size()"; },
+                   [&] { return dataset.size(); });
 }
 
 Features sample_of(const MapDataset& dataset, std::int64_t i) {

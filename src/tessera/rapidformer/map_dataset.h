@@ -36,6 +36,8 @@ class MapDataset {
   virtual Features get(std::int64_t i) const = 0;
 };
 
+/// How many samples there are. An error in size() names it: "in MyDataset::size()".
+std::int64_t size_of(const MapDataset& dataset);
 /// Sample `i`. An error in get() names it: "in MyDataset::get(3)".
 Features sample_of(const MapDataset& dataset, std::int64_t i);
 

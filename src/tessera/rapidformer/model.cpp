@@ -13,13 +13,6 @@ namespace tessera {
 
 namespace {
 
-/// What Hugging Face calls inputs of our tasks.
-constexpr std::pair<std::string_view, std::string_view> kTheirNames[] = {
-    {"ids", "input_ids"},        {"mask", "attention_mask"},
-    {"types", "token_type_ids"}, {"next", "next_sentence_label"},
-    {"patches", "pixel_values"},
-};
-
 Task own_task(const ModelConfig&) {
   Task out;
   out.name = "own";
@@ -54,13 +47,7 @@ std::string names_of(const TaskValues& values) {
 
 }  // namespace
 
-std::string_view hub_name(std::string_view input) {
-  for (const auto& [name, theirs] : kTheirNames)
-    if (name == input) return theirs;
-  return input;
-}
-
-Batch::Batch(TaskValues values) : values_(std::move(values)) {
+Batch::Batch(TaskValues values, bool of_task) : values_(std::move(values)), of_task_(of_task) {
   const auto found = values_.find(kIsSample);
   if (found == values_.end()) return;
   is_sample_ = found->second;
@@ -100,24 +87,34 @@ Mean Loss::mean(std::int64_t samples) const {
   return {sum_ * count, sum_.builder().constant(count, DType::F32)};
 }
 
+/// The feature that is this input, by our name or Hugging Face's. Errors: as of model(batch).
+Value Model::read(const Batch& batch, const CallInput& asked) const {
+  const TaskInput& input = asked.input;
+  const std::string_view name = batch.contains(input.name) ? input.name : asked.hub;
+  require(batch.contains(name), "model(batch): family ", config_.family, " with task ", task_.name,
+          " reads '", input.name, "'", name == input.name ? "" : text(" (also '", name, "')"),
+          ", and the batch has ", names_of(batch.values()),
+          "; give the dataset such a feature, or ",
+          "compute with model.logits(ids) or layers of your own");
+  const Value value = batch[name];
+  Shape wanted{value.shape().ndim() == 0 ? 0 : value.shape()[0]};
+  for (const std::int64_t size : input.sample) wanted.push_back(size);
+  require(value.shape() == wanted && value.dtype() == input.dtype, "model(batch): feature '", name,
+          "' is ", value.dtype(), value.shape(), ", and family ", config_.family, " with task ",
+          task_.name, " reads ", input.dtype, wanted,
+          "; pad or cut it in the dataset's get(), or give another --seq-length");
+  return value;
+}
+
 ModelOutput Model::operator()(const Batch& batch) const {
+  if (called_ != nullptr) *called_ = true;
+  const ModelCall call = model_call(config_, task_);
   TaskValues inputs;
-  for (const TaskInput& input : task_.inputs) {
-    const std::string_view name = batch.contains(input.name) ? input.name : hub_name(input.name);
-    require(batch.contains(name), "model(batch): family ", config_.family, " with task ",
-            task_.name, " reads '", input.name, "'",
-            name == input.name ? "" : text(" (also '", name, "')"), ", and the batch has ",
-            names_of(batch.values()), "; give the dataset such a feature, or compute with ",
-            "model.logits(ids) or layers of your own");
-    const Value value = batch[name];
-    Shape wanted{value.shape().ndim() == 0 ? 0 : value.shape()[0]};
-    for (const std::int64_t size : input.sample) wanted.push_back(size);
-    require(value.shape() == wanted && value.dtype() == input.dtype, "model(batch): feature '",
-            name, "' is ", value.dtype(), value.shape(), ", and family ", config_.family,
-            " with task ", task_.name, " reads ", input.dtype, wanted,
-            "; pad or cut it in the dataset's get(), or give another --seq-length");
-    inputs.emplace(input.name, value);
+  for (const CallInput& asked : call.inputs) {
+    if (asked.needed || batch.contains(asked.input.name) || batch.contains(asked.hub))
+      inputs.emplace(asked.input.name, read(batch, asked));
   }
+  if (call.adapt && !batch.of_task()) call.adapt(inputs);
   const Measured measured = task_.measure(inputs, pass_);
   const std::vector<Mean>& means = measured.means;
   std::vector<std::size_t> weighted;

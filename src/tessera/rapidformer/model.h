@@ -14,6 +14,7 @@
 #include "tessera/nn/loss.h"
 #include "tessera/nn/optimizer.h"
 #include "tessera/rapidformer/map_dataset.h"
+#include "tessera/rapidformer/model_call.h"
 #include "tessera/train/config.h"
 
 namespace tessera {
@@ -21,7 +22,9 @@ namespace tessera {
 /// The features of a dataset, each a value [batch, ...].
 class Batch {
  public:
-  explicit Batch(TaskValues values);
+  /// `of_task`: the values are what the model's own task reads, as of the data that flags name;
+  /// else model(batch) takes them as transformers' models do.
+  explicit Batch(TaskValues values, bool of_task = false);
   /// Errors: Fault::Usage: no such feature; the message lists those that there are.
   Value operator[](std::string_view name) const;
   bool contains(std::string_view name) const { return values_.contains(name); }
@@ -30,14 +33,13 @@ class Batch {
   /// [batch, 1, ...] of f32, with so many dims, to multiply masks with. Errors: Fault::Usage: the
   /// data is that of the flags.
   Value is_sample(int ndim = 1) const;
+  bool of_task() const { return of_task_; }
 
  private:
   TaskValues values_;
   Value is_sample_;
+  bool of_task_;
 };
-
-/// "input_ids" of "ids": what Hugging Face calls an input of our tasks.
-std::string_view hub_name(std::string_view input);
 
 /// A loss, from a scalar or from a mean over what counts. Where batches are averaged, as in a
 /// validation, a mean weighs as much as counts in each, and a scalar as much as the batch has
@@ -71,13 +73,15 @@ struct ModelOutput {
 /// The model in run_forward_step.
 class Model {
  public:
-  Model(const ModelConfig& config, const Task& task, const Pass& pass)
-      : config_(config), task_(task), pass_(pass) {}
+  /// `called`: set to true where the model is called; nullptr: nobody asks.
+  Model(const ModelConfig& config, const Task& task, const Pass& pass, bool* called = nullptr)
+      : config_(config), task_(task), pass_(pass), called_(called) {}
 
   /// What the model's task computes of the batch: `model(**batch)` of Hugging Face. Features have
   /// the names of the task's inputs, or those that Hugging Face gives them: input_ids,
-  /// attention_mask, token_type_ids. Errors: Fault::Usage: the task reads a feature that the batch
-  /// lacks, or of another shape.
+  /// attention_mask, token_type_ids; they mean what they do there (rapidformer/model_call.h). In
+  /// particular a causal model shifts the labels. Errors: Fault::Usage: the task reads a feature
+  /// that the batch lacks, or of another shape.
   ModelOutput operator()(const Batch& batch) const;
   /// Logits [b, s, vocabulary] of token ids [b, s], of a model that writes text.
   Value logits(Value ids) const;
@@ -86,9 +90,11 @@ class Model {
   const Pass& pass() const { return pass_; }
 
  private:
+  Value read(const Batch& batch, const CallInput& asked) const;
   const ModelConfig& config_;
   const Task& task_;
   const Pass& pass_;
+  bool* called_;
 };
 
 /// A model, before there is a graph: which family, with which sizes and weights.

@@ -13,4 +13,9 @@ std::string name_of_type(const std::type_info& type) {
   return name ? name.get() : type.name();
 }
 
+std::string name_of_thrown() {
+  const std::type_info* const type = abi::__cxa_current_exception_type();
+  return type == nullptr ? "unknown" : name_of_type(*type);
+}
+
 }  // namespace tessera

@@ -14,20 +14,34 @@ namespace tessera {
 
 /// As it is written: "MyPretrainer".
 std::string name_of_type(const std::type_info& type);
+/// Of what a catch (...) caught: "int". Only within it.
+std::string name_of_thrown();
 
-/// What `run` returns. Its errors say where they come from: "in " and what `name` returns.
-/// Exceptions that are no errors of ours become some.
-template <typename Name, typename Run>
-auto run_named(const Name& name, const Run& run) {
+/// What `run` returns. Exceptions that are no errors of ours become some, of a script that is
+/// wrong.
+template <typename Run>
+auto with_errors(const Run& run) {
   try {
     return run();
-  } catch (const Error& error) {
-    throw error.with("in " + name());
+  } catch (const Error&) {
+    throw;
   } catch (const std::bad_alloc&) {
     throw;
   } catch (const std::exception& error) {
-    throw Error(Fault::Usage, text(error.what(), " (", name_of_type(typeid(error)), ")"))
-        .with("in " + name());
+    throw Error(Fault::Usage, text(error.what(), " (", name_of_type(typeid(error)), ")"));
+  } catch (...) {
+    throw Error(Fault::Usage,
+                text("something was thrown that is no std::exception (", name_of_thrown(), ")"));
+  }
+}
+
+/// The same. Its errors say where they come from: "in " and what `name` returns.
+template <typename Name, typename Run>
+auto run_named(const Name& name, const Run& run) {
+  try {
+    return with_errors(run);
+  } catch (const Error& error) {
+    throw error.with("in " + name());
   }
 }
 

@@ -35,20 +35,18 @@ bool is_token_row(const TaskInput& input) {
 
 constexpr std::string_view kIds[] = {"ids", "input_ids"};
 
-/// The inputs of samples that the task has too, with the numbers that it takes; of others, ids.
-std::vector<TaskInput> known_inputs(const std::vector<TaskInput>& inputs, const Task& task) {
+/// The inputs of samples that model(batch) takes, with the numbers that it takes; of others, ids.
+std::vector<TaskInput> known_inputs(const std::vector<TaskInput>& inputs, const ModelCall& call) {
   std::vector<TaskInput> out;
   for (const TaskInput& input : inputs) {
-    const auto same = std::ranges::find_if(task.inputs, [&](const TaskInput& its) {
-      return (its.name == input.name || hub_name(its.name) == input.name) &&
-             its.dtype == input.dtype && its.sample.ndim() == input.sample.ndim();
-    });
-    if (same == task.inputs.end() && std::ranges::find(kIds, input.name) == std::end(kIds))
-      continue;
+    const CallInput* const same = find_input(call, input.name);
+    const bool fits = same != nullptr && same->input.dtype == input.dtype &&
+                      same->input.sample.ndim() == input.sample.ndim();
+    if (!fits && std::ranges::find(kIds, input.name) == std::end(kIds)) continue;
     out.push_back(input);
-    if (same == task.inputs.end()) continue;
-    out.back().values = same->values;
-    out.back().ignorable = input.ignorable || same->ignorable;
+    if (!fits) continue;
+    out.back().values = same->input.values;
+    out.back().ignorable = input.ignorable || same->input.ignorable;
   }
   return out;
 }
@@ -62,12 +60,11 @@ bool is_read(const Value& input) {
   return false;
 }
 
-/// Of the row that a model of the library reads; 0: there is none.
-std::int64_t length_of_ids(const MapDataset& dataset) {
-  const Features first = sample_of(dataset, 0);
-  for (const std::string_view name : kIds) {
-    const auto found = first.find(name);
-    if (found == first.end()) continue;
+/// Of the first of these features that samples have, a row; 0: there is none.
+std::int64_t length_of(const Features& sample, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    const auto found = sample.find(name);
+    if (found == sample.end()) continue;
     if (const auto* const ids = std::get_if<std::vector<std::int32_t>>(&found->second))
       return std::ssize(*ids);
   }
@@ -77,7 +74,7 @@ std::int64_t length_of_ids(const MapDataset& dataset) {
 /// One above the greatest label; 0: samples have no label that is one number.
 std::int64_t count_classes(const MapDataset& dataset) {
   std::int64_t out = 0;
-  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+  for (std::int64_t i = 0, size = size_of(dataset); i < size; ++i) {
     const Features sample = sample_of(dataset, i);
     const auto found = sample.find("labels");
     const auto* const label =
@@ -114,11 +111,23 @@ void OwnRun::take_datasets() {
   if (model.vocabulary == 0 && tokenizer_choice(config_).none() &&
       std::ranges::none_of(inputs, is_token_row))
     model.vocabulary = 1;  // nothing reads tokens
-  const std::int64_t length = length_of_ids(*datasets_.train);
-  if (length > 0 && config_.untold.erase("context") > 0) model.context = length;
+  take_lengths();
   const FamilyTask* const task = find_task(model);
   if (task == nullptr || task->head.empty() || !config_.untold.contains("classes")) return;
   if ((model.classes = count_classes(*datasets_.train)) > 0) config_.untold.erase("classes");
+}
+
+/// As long as the rows that a model of the library reads.
+void OwnRun::take_lengths() {
+  ModelConfig& model = config_.model;
+  const Features first = sample_of(*datasets_.train, 0);
+  const auto take = [&](const char* field, std::int64_t* to, std::int64_t length) {
+    if (length > 0 && config_.untold.erase(field) > 0) *to = length;
+  };
+  if (!has_task(model, kSeq2SeqLm))
+    return take("context", &model.context, length_of(first, {"ids", "input_ids"}));
+  take("context", &model.context, length_of(first, {"ids", "decoder_input_ids", "labels"}));
+  take("source-context", &model.source_context, length_of(first, {"source", "input_ids"}));
 }
 
 void OwnRun::take_families() {
@@ -141,13 +150,16 @@ Task OwnRun::task_over(const ModelConfig& config, const ModelFamily& base) const
   const Task task = task_of(of_base);
   Task out = task;
   out.means = {{kLossMean}};
-  if (datasets_.train) take_samples(out, config);
+  if (datasets_.train) take_samples(out, of_base);
   take_judge(out);
   out.measure = [this, of_base, task, known = out.inputs](const TaskValues& inputs,
                                                           const Pass& pass) -> Measured {
     const std::lock_guard<std::mutex> one_at_a_time(forwarding_);
     const std::int64_t batch = inputs.begin()->second.shape()[0];
-    ModelOutput output = functions_.forward(Batch(inputs), Model(of_base, task, pass));
+    bool called = false;
+    ModelOutput output = functions_.forward(Batch(inputs, /*of_task=*/!datasets_.train),
+                                            Model(of_base, task, pass, &called));
+    if (called && datasets_.train) require_all_read(inputs, of_base, task);
     for (const auto& [name, value] : output.predictions)
       require(value.shape().ndim() >= 1 && value.shape()[0] == batch, "run_forward_step predicts '",
               name, "' of shape ", value.shape(), ", and the batch has ", batch,
@@ -160,11 +172,24 @@ Task OwnRun::task_over(const ModelConfig& config, const ModelFamily& base) const
   return out;
 }
 
+/// A feature that neither the model nor the program reads would be dropped without a word.
+void OwnRun::require_all_read(const TaskValues& inputs, const ModelConfig& model,
+                              const Task& task) {
+  std::vector<std::string> taken;
+  for (const auto& [input, hub, needed] : model_call(model, task).inputs)
+    taken.push_back(hub == input.name ? input.name : text(input.name, " (", hub, ")"));
+  for (const auto& [name, value] : inputs)
+    require(name == kIsSample || is_read(value), "model(batch): the batch has '", name,
+            "', and family ", model.family, " with task ", task.name,
+            " does not read it: it reads ", join(taken),
+            "; leave it out of get(), or compute with batch[\"", name, "\"]");
+}
+
 /// What fills up the last batch of a validation must not count.
 void OwnRun::require_padding_told(const TaskValues& inputs, const std::vector<TaskInput>& known,
                                   const Loss& loss) const {
   const std::int64_t batch = inputs.at(kIsSample).shape()[0], most = valid_choices(config_).most,
-                     size = datasets_.valid->size(),
+                     size = size_of(*datasets_.valid),
                      held_out = most > 0 ? std::min(size, most) : size;
   const bool told = !loss.is_scalar() && std::ranges::any_of(known, [&](const TaskInput& input) {
     return (input.ignorable || input.name == kIsSample) && is_read(inputs.at(input.name));
@@ -178,7 +203,8 @@ void OwnRun::require_padding_told(const TaskValues& inputs, const std::vector<Ta
 }
 
 void OwnRun::take_samples(Task& task, const ModelConfig& config) const {
-  std::vector<TaskInput> inputs = inputs_of(datasets_, config), known = known_inputs(inputs, task);
+  std::vector<TaskInput> inputs = inputs_of(datasets_, config),
+                         known = known_inputs(inputs, model_call(config, task));
   for (TaskInput& input : inputs) {
     const auto its = std::ranges::find(known, input.name, &TaskInput::name);
     if (its != known.end()) input = *its;

@@ -37,11 +37,14 @@ class OwnRun {
   struct Family;
   Task task_over(const ModelConfig& config, const ModelFamily& base) const;
   void take_samples(Task& task, const ModelConfig& config) const;
+  static void require_all_read(const TaskValues& inputs, const ModelConfig& model,
+                               const Task& task);
   void require_padding_told(const TaskValues& inputs, const std::vector<TaskInput>& known,
                             const Loss& loss) const;
   void take_judge(Task& task) const;
   void take_families();
   void take_datasets();
+  void take_lengths();
 
   RunConfig config_;
   OwnFunctions functions_;

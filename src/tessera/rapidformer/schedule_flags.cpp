@@ -70,6 +70,12 @@ void take_validation(AskedRun& run) {
 }  // namespace
 
 void take_schedule_flags(AskedRun& run) {
+  if (const std::string* const epochs = run.flags.find("epochs");
+      epochs != nullptr && run.flags.count("epochs") == 0)
+    run.problems.add(
+        text(run.flags.written("epochs"),
+             " is no pass over the data; give how many there are to be, or leave it out "
+             "and give --train-iters"));
   take_validation(run);
   constexpr std::string_view kLong = "how long the run is", kWarm = "how long the warm-up is",
                              kDecay = "how long the decay is";

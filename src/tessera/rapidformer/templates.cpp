@@ -8,7 +8,7 @@
 namespace tessera {
 
 int TrainingTemplate::train() {
-  return engine_.run([&] {
+  return engine_.run_as_is([&] {
     AskedTraining asked = engine_.asked();
     asked.problems.raise();
     const OwnRun run(asked.config, named_functions());

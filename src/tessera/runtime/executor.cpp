@@ -164,7 +164,7 @@ Executor::Executor(Plan plan, Device& device, Communicator* world, ExecutorOptio
         add_without_metrics(runnable->poisoned, {work(memory), bytes}, memory, program);
     }
     for (const NamedTensor& input : program.batch)
-      runnable->inputs.add(input.name, input.type, address(input.place));
+      runnable->inputs.add(input.name, input.type, address(input.place), input.range);
     runnable->under_way.resize(static_cast<std::size_t>(program.transfers));
     for (const RegionPlan& region : program.regions) {
       std::vector<Ready>& calls = runnable->regions.emplace_back();

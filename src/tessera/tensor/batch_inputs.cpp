@@ -6,8 +6,10 @@
 
 namespace tessera {
 
-void BatchInputs::add(std::string name, const TensorType& type, std::byte* data) {
-  inputs_.push_back({std::move(name), type, data, false});
+void BatchInputs::add(std::string name, const TensorType& type, std::byte* data, InputRange range) {
+  check(range.values == 0 || type.dtype == DType::I32, "a range of batch input '", name, "', ",
+        type);
+  inputs_.push_back({std::move(name), type, data, std::move(range), false});
 }
 
 std::span<std::byte> BatchInputs::fill(std::string_view name, DType dtype) {
@@ -40,7 +42,26 @@ void BatchInputs::require_filled() const {
     require(input.filled, "program '", program_, "' is run without its batch input '", input.name,
             "'; its memory is used again during a run, so fill every input for each run: run(\"",
             program_, "\", [&](BatchInputs& batch) { batch.fill<T>(\"", input.name, "\") ... })");
+    if (input.range.values > 0) require_in_range(input);
   }
+}
+
+void BatchInputs::require_in_range(const Input& input) const {
+  const Shape& shape = input.type.shape;
+  const InputRange& range = input.range;
+  const std::span<const std::int32_t> numbers(reinterpret_cast<const std::int32_t*>(input.data),
+                                              static_cast<std::size_t>(shape.numel()));
+  const auto bad = std::ranges::find_if(numbers, [&](std::int32_t number) {
+    return (number < 0 || number >= range.values) && !(range.ignored && number == *range.ignored);
+  });
+  if (bad == numbers.end()) return;
+  const std::int64_t at = bad - numbers.begin(),
+                     each = shape.ndim() == 0 ? 1 : shape.numel() / shape[0];
+  fail(Fault::Data, "batch input '", input.name, "' of program '", program_, "' has ", *bad,
+       " in row ", at / each, each == 1 ? "" : text(", at ", at % each), "; ", range.what,
+       " are from 0 to ", range.values - 1,
+       range.ignored ? text(", or ", *range.ignored, " for none") : "",
+       "; correct the data, or make what reads it larger");
 }
 
 std::string BatchInputs::names() const {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,13 +15,21 @@
 
 namespace tessera {
 
+/// The whole numbers that a program can take of an input: from 0 to values - 1, or `ignored`.
+struct InputRange {
+  std::int64_t values = 0;  // 0: all numbers
+  std::optional<std::int64_t> ignored = std::nullopt;
+  std::string what = {};  // "labels of a cross_entropy over 2 classes"
+  friend bool operator==(const InputRange&, const InputRange&) = default;
+};
+
 /// Handed to the function that fills the inputs of a run; a program never runs on inputs of an
 /// earlier one. Their memory is only theirs until the program has read them, so the spans must not
 /// be kept.
 class BatchInputs {
  public:
   explicit BatchInputs(std::string program) : program_(std::move(program)) {}
-  void add(std::string name, const TensorType& type, std::byte* data);
+  void add(std::string name, const TensorType& type, std::byte* data, InputRange range = {});
 
   /// The memory of an input, row-major, to be written whole. Errors: no such input; elements of
   /// another type.
@@ -49,7 +59,8 @@ class BatchInputs {
   // For the executor that runs the program:
   /// Forgets what was filled.
   void begin();
-  /// Errors: an input that was not filled since begin().
+  /// Errors: an input that was not filled since begin(); Fault::Data: one that has a number outside
+  /// its range.
   void require_filled() const;
 
  private:
@@ -57,8 +68,10 @@ class BatchInputs {
     std::string name;
     TensorType type;
     std::byte* data;
+    InputRange range;
     bool filled;
   };
+  void require_in_range(const Input& input) const;
   void copy(std::string_view name, DType dtype, std::span<const std::byte> values);
   std::string names() const;
 

@@ -48,7 +48,7 @@ Crew::Crew(Plan plan, Device& device, Communicator* world, ExecutorOptions optio
     for (const NamedTensor& input : program.batch) {
       const TensorType whole{input.type.dtype, input.logical, {}};
       HostTensor& batch = batches_[key_of(program.name, input.name)] = HostTensor(whole);
-      inputs.add(input.name, whole, batch.bytes().data());
+      inputs.add(input.name, whole, batch.bytes().data(), input.range);
     }
   }
 }

@@ -13,9 +13,11 @@ namespace tessera {
 namespace {
 
 /// Ids of a vocabulary that is made of the data are other tokens than the folder's: its special
-/// tokens would be characters of the data. Those of the family follow the data's.
+/// tokens would be characters of the data. Those of the family follow the data's. Ids of a program
+/// are the folder's.
 bool has_made_tokens(const RunConfig& config) {
-  return config.vocabulary != VocabularyKind::Tokenizer && tokenizer_choice(config).none();
+  return config.program_data.empty() && config.vocabulary != VocabularyKind::Tokenizer &&
+         tokenizer_choice(config).none();
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/base/format.h"
 #include "tessera/base/text.h"
 #include "tessera/data/question_rows.h"
 #include "tessera/models/family.h"
@@ -113,9 +114,20 @@ void check_data(PreparedRun& run, Problems& problems) {
     if (!samples.notice().empty()) run.notices.push_back(samples.notice());
   };
   std::string of_training;
+  const auto note_passes = [&](std::int64_t samples) {
+    if (samples < 1 || c.steps < 1 || c.global_batch_size <= samples) return;
+    const double passes = static_cast<double>(c.global_batch_size) / static_cast<double>(samples);
+    run.notices.push_back(text("a step takes ", c.global_batch_size, " samples, and there ",
+                               samples == 1 ? "is " : "are ", samples,
+                               " to train on: each step makes ", format("%.3g", passes),
+                               " passes over the data; give a smaller global-batch-size, or more "
+                               "data"));
+  };
   problems.gather([&] {
     try {
-      look_at(*task.train_samples(run.data, sample_choices(c)));
+      const std::unique_ptr<Samples> samples = task.train_samples(run.data, sample_choices(c));
+      look_at(*samples);
+      note_passes(samples->size());
     } catch (const Error& error) {
       of_training = error.what();
       throw;
