@@ -29,8 +29,14 @@ TEST(RowLabels, AreNumberedByValueWhereAllAreNumbers) {
   EXPECT_EQ(sorted({"10", "2", "2", "-1"}), (Names{"-1", "2", "10"}));
   EXPECT_EQ(sorted({"no", "yes", "no"}), (Names{"no", "yes"}));
   EXPECT_EQ(sorted({"10", "2", "x"}), (Names{"10", "2", "x"})) << "as texts";
-  EXPECT_EQ(label_number(Names{"a", "b"}, "b"), 1);
-  EXPECT_EQ(label_number(Names{"a", "b"}, "c"), -1);
+  EXPECT_EQ(sorted({"10.0", "2.0", "0.0"}), (Names{"0.0", "2.0", "10.0"}));
+  const LabelNumbers numbers(Names{"a", "b", "ENTAILMENT", "No", "no", "\xC3\x84"});
+  EXPECT_EQ(numbers.of("b"), 1);
+  EXPECT_EQ(numbers.of("c"), -1);
+  EXPECT_EQ(numbers.of("entailment"), 2) << "another case alone";
+  EXPECT_EQ(numbers.of("no"), 4) << "exactly so";
+  EXPECT_EQ(numbers.of("NO"), -1) << "of two it could be";
+  EXPECT_EQ(numbers.of("\xC3\xA4"), 5);
   const Names odd = {"a\"b", "", "ü"};
   EXPECT_EQ(parse_label_names(label_names_json(odd), "here"), odd);
   EXPECT_EQ(message_of([] { parse_label_names("[\"a\",\"a\"]", "here"); }).substr(0, 10),

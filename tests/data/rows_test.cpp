@@ -9,6 +9,7 @@
 #include "data/test_data.h"
 #include "tessera/base/text.h"
 #include "tessera/data/pairs.h"
+#include "tessera/tensor/ignored_label.h"
 
 namespace tessera {
 namespace {
@@ -175,8 +176,8 @@ TEST(Rows, ToTestOnAreHeldOutAndMayLackLabels) {
     EXPECT_EQ(rows_text(data), "||one|two|");
     EXPECT_EQ(data.unlabelled, unlabelled);
     EXPECT_EQ(data.labels.names, (std::vector<std::string>{"a", "b"}));
-    EXPECT_EQ(data.labels.of_rows,
-              unlabelled ? std::vector<std::int32_t>({0, 0}) : std::vector<std::int32_t>({1, 0}));
+    EXPECT_EQ(data.labels.of_rows, unlabelled ? std::vector<std::int32_t>(2, kIgnoredLabel)
+                                              : std::vector<std::int32_t>({1, 0}));
     EXPECT_TRUE(data.tokens.train().empty());
   }
 }

@@ -25,6 +25,8 @@ constexpr Entry kCommands[] = {
     {"train", train_command,
      "train a model on text, tables, token files or pictures, or fine-tune one"},
     {"sample", sample_command, "write text with a trained model"},
+    {"predict", predict_command, "predict labels, answers or texts of other data, row by row"},
+    {"evaluate", evaluate_command, "measure what a trained model is worth on other data"},
     {"verify", verify_command, "check that a mesh computes the same numbers as one device"},
     {"plan", plan_command,
      "print memory, communication and work of a training step without running it"},

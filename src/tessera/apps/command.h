@@ -46,6 +46,8 @@ int report_failure(const std::exception_ptr& failure, Console& console);
 using Command = int (*)(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int train_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int sample_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
+int predict_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
+int evaluate_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int verify_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int plan_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int prepare_command(const Arguments& arguments, Console& console, const OwnFamilies& families);

@@ -11,7 +11,6 @@
 #include "tessera/apps/take_machine.h"
 #include "tessera/base/cores.h"
 #include "tessera/base/text.h"
-#include "tessera/data/dataset.h"
 #include "tessera/data/file.h"
 #include "tessera/device/device.h"
 #include "tessera/models/family.h"
@@ -23,37 +22,35 @@
 #include "tessera/train/planned_pipeline.h"
 #include "tessera/train/report.h"
 #include "tessera/train/row_data.h"
+#include "tessera/train/run_data.h"
 #include "tessera/train/run_source.h"
 #include "tessera/train/task_start.h"
-#include "tessera/train/token_data.h"
 
 namespace tessera {
 
 namespace {
 
-/// The size of the vocabulary, from the data where the configuration leaves it open, and what rows
-/// tell.
-void find_vocabulary(RunConfig& config, Problems& problems) {
-  const bool of_rows = is_of_rows(config.model) && !config.data.empty();
-  if (config.model.vocabulary > 0 && !of_rows) return;
+/// What follows from the data, if there is some: the size of the vocabulary, where the
+/// configuration leaves it open, and what rows tell. Data that training would refuse is refused.
+void take_data(RunConfig& config, Problems& problems) {
   if (config.data.empty()) {
-    problems.add(
-        "vocab-size is 0, as many as the data has, and there is no data; give --data FILE "
-        "or --vocab-size N");
+    if (config.model.vocabulary == 0)
+      problems.add(
+          "vocab-size is 0, as many as the data has, and there is no data; give --data FILE "
+          "or --vocab-size N");
     return;
   }
-  problems.gather([&] {
-    find_columns(config);
-    const Dataset data =
-        trains_on_rows(config) ? load_row_data(config, {})
-        : trains_on_token_files(config)
-            ? load_token_files(config)
-            : load_dataset(config.data, vocabulary_choice(config), config.held_out);
-    take_special_tokens(config.model, data.vocabulary);
-    if (config.model.vocabulary == 0)
-      config.model.vocabulary = vocabulary_for(config.model.family, data.vocabulary);
-    complete_from_data(config, data);
-  });
+  if (!problems.gather([&] { find_columns(config); })) return;
+  std::optional<Dataset> data = load_data(config, std::nullopt, {}, problems);
+  if (!data) return;
+  take_special_tokens(config.model, data->vocabulary);
+  if (config.model.vocabulary == 0)
+    config.model.vocabulary = vocabulary_for(config.model.family, data->vocabulary);
+  complete_from_data(config, *data);
+  if (data->token_files) return;  // their samples are an index, which is written beside them
+  PreparedRun run{
+      .config = config, .told = config, .data = std::move(*data), .notices = {}, .output_held = {}};
+  check_data(run, problems);
 }
 
 /// Those on which the report depends.
@@ -153,7 +150,7 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
   take_init_model(config, problems, notices);
   if (!config.data.empty()) leave_open_to_rows(config, false);
   complete(config);
-  find_vocabulary(config, problems);
+  take_data(config, problems);
   // The planner and searches share out devices in ways of their own.
   const bool as_told = !request.automatic && request.search_mode.empty();
   RunConfig judged = as_told ? config : with_one_device(config);

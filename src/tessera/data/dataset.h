@@ -56,7 +56,8 @@ struct Dataset {
   RowTokens rows = {};                                          // of tables (data/rows.h)
   RowLabels labels = {};                                        // of rows that have some
   std::shared_ptr<const EncodedQuestions> questions = nullptr;  // in place of a text, too
-  /// Of a test part: it does not say what is to be predicted. Labels are 0 then.
+  /// Of a test part: it does not say what is to be predicted. Labels of rows are kIgnoredLabel
+  /// then, others 0.
   bool unlabelled = false;
 
   DataKind kind() const {

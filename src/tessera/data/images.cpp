@@ -145,6 +145,10 @@ std::int32_t ImageSet::label(std::int64_t picture) const {
   return labels_[static_cast<std::size_t>(picture)];
 }
 
+bool ImageSet::of_one_class() const {
+  return std::ranges::all_of(labels_, [&](std::int32_t label) { return label == labels_[0]; });
+}
+
 void ImageSet::read(std::int64_t picture, std::span<float> out) const {
   const std::int64_t pixels = channels() * height() * width();
   check(std::ssize(out) == pixels, "a picture of ", pixels, " pixels into ", out.size());

@@ -32,6 +32,7 @@ class ImageSet {
   /// One more than the largest label.
   std::int64_t classes() const { return classes_; }
   std::int32_t label(std::int64_t picture) const;
+  bool of_one_class() const;
   /// Pixels of a picture, [channels, height, width] row-major.
   void read(std::int64_t picture, std::span<float> out) const;
   /// XXH3-128 of the labels and of the pixels of some pictures, the first and the last among them.

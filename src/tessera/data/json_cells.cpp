@@ -9,6 +9,7 @@
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
+#include "tessera/data/json_fault.h"
 #include "tessera/data/table_file.h"
 
 namespace tessera {
@@ -19,11 +20,18 @@ namespace {
 /// at hand, with points between them.
 class WantedCells final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  WantedCells(std::span<const std::string> keys, const LinePlace& place)
-      : keys_(keys), place_(place), cells_(keys.size()), found_(keys.size()) {}
+  /// Of `keys` the first `needed` must be there.
+  WantedCells(std::string_view line, std::span<const std::string> keys, std::size_t needed,
+              const LinePlace& place)
+      : line_(line),
+        keys_(keys),
+        needed_(needed),
+        place_(place),
+        cells_(keys.size()),
+        found_(keys.size()) {}
 
   std::vector<std::string> take() {
-    for (std::size_t i = 0; i < keys_.size(); ++i) {
+    for (std::size_t i = 0; i < needed_; ++i) {
       if (!found_[i])
         fail(Fault::Data, where(), " has no key '", printable(keys_[i]), "'; ",
              seen_.empty() ? "the object is empty"
@@ -34,7 +42,9 @@ class WantedCells final : public nlohmann::json_sax<nlohmann::json> {
 
   std::vector<std::string> take_keys() { return std::move(seen_); }
 
-  bool null() final { return other("null"); }
+  bool null() final {
+    return wanted_ < static_cast<std::ptrdiff_t>(needed_) ? other("null") : cell("");
+  }
   bool boolean(bool value) final { return cell(value ? "true" : "false"); }
   bool number_integer(number_integer_t value) final { return cell(text(value)); }
   bool number_unsigned(number_unsigned_t value) final { return cell(text(value)); }
@@ -70,8 +80,8 @@ class WantedCells final : public nlohmann::json_sax<nlohmann::json> {
   }
   bool end_array() final { return in_lists_--, true; }
   bool parse_error(std::size_t at, const std::string&, const nlohmann::json::exception&) final {
-    fail(Fault::Data, where(), ", column ", at,
-         ": this is no JSON; give a file with an object in each line, like {\"text\": \"...\"}");
+    fail(Fault::Data, where(), ", column ", at, ": ",
+         json_fault(line_, "a file with an object in each line, like {\"text\": \"...\"}"));
   }
 
  private:
@@ -102,7 +112,9 @@ class WantedCells final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
+  std::string_view line_;
   std::span<const std::string> keys_;
+  std::size_t needed_;
   const LinePlace& place_;
   std::vector<std::string> cells_;
   std::vector<bool> found_;
@@ -117,12 +129,12 @@ class WantedCells final : public nlohmann::json_sax<nlohmann::json> {
 
 namespace {
 
-WantedCells read_line(std::string_view line, std::span<const std::string> keys,
+WantedCells read_line(std::string_view line, std::span<const std::string> keys, std::size_t needed,
                       const LinePlace& place) {
   if (const std::size_t bad = find_invalid_utf8(line); bad != std::string_view::npos)
     fail(Fault::Data, "'", *place.path, "' line ", place.line, ", column ", bad + 1,
          ": the byte there is not UTF-8; convert the file to UTF-8");
-  WantedCells wanted(keys, place);
+  WantedCells wanted(line, keys, needed, place);
   nlohmann::json::sax_parse(line.begin(), line.end(), &wanted);
   return wanted;
 }
@@ -130,12 +142,12 @@ WantedCells read_line(std::string_view line, std::span<const std::string> keys,
 }  // namespace
 
 std::vector<std::string> cells_in_line(std::string_view line, std::span<const std::string> keys,
-                                       const LinePlace& place) {
-  return read_line(line, keys, place).take();
+                                       const LinePlace& place, std::size_t may_lack) {
+  return read_line(line, keys, keys.size() - may_lack, place).take();
 }
 
 std::vector<std::string> keys_in_line(std::string_view line, const LinePlace& place) {
-  return read_line(line, {}, place).take_keys();
+  return read_line(line, {}, 0, place).take_keys();
 }
 
 }  // namespace tessera

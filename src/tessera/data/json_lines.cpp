@@ -8,6 +8,7 @@
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
+#include "tessera/data/json_fault.h"
 
 namespace tessera {
 
@@ -16,8 +17,8 @@ namespace {
 /// Takes the wanted keys from the events of a parser. Depth 1 is the line's object.
 class WantedKeys final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  WantedKeys(std::span<const std::string> keys, const LinePlace& place)
-      : keys_(keys), place_(place), texts_(keys.size()), found_(keys.size()) {}
+  WantedKeys(std::string_view line, std::span<const std::string> keys, const LinePlace& place)
+      : line_text_(line), keys_(keys), place_(place), texts_(keys.size()), found_(keys.size()) {}
 
   std::vector<std::vector<std::string>> take() {
     for (std::size_t i = 0; i < keys_.size(); ++i) {
@@ -72,8 +73,8 @@ class WantedKeys final : public nlohmann::json_sax<nlohmann::json> {
   }
   bool end_array() final { return end(); }
   bool parse_error(std::size_t at, const std::string&, const nlohmann::json::exception&) final {
-    fail(Fault::Data, "'", *place_.path, "' line ", place_.line, ", byte ", at,
-         ": this is no JSON; give a file with an object in each line, like {\"text\": \"...\"}");
+    fail(Fault::Data, "'", *place_.path, "' line ", place_.line, ", byte ", at, ": ",
+         json_fault(line_text_, "a file with an object in each line, like {\"text\": \"...\"}"));
   }
 
  private:
@@ -102,6 +103,7 @@ class WantedKeys final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
 
+  std::string_view line_text_;
   std::span<const std::string> keys_;
   const LinePlace& place_;
   std::vector<std::vector<std::string>> texts_;
@@ -117,7 +119,7 @@ class WantedKeys final : public nlohmann::json_sax<nlohmann::json> {
 std::vector<std::vector<std::string>> texts_in_line(std::string_view line,
                                                     std::span<const std::string> keys,
                                                     const LinePlace& place) {
-  WantedKeys wanted(keys, place);
+  WantedKeys wanted(line, keys, place);
   nlohmann::json::sax_parse(line.begin(), line.end(), &wanted);
   return wanted.take();
 }

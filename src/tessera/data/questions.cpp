@@ -9,7 +9,9 @@
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
 #include "tessera/data/file.h"
+#include "tessera/data/json_fault.h"
 #include "tessera/data/json_lines.h"
+#include "tessera/data/other_kinds.h"
 #include "tessera/data/tokenizer/json_part.h"
 
 namespace tessera {
@@ -170,6 +172,7 @@ bool is_json_lines(std::string_view bytes) {
 }  // namespace
 
 Questions parse_questions(std::string_view bytes, const std::string& path) {
+  refuse_other_kind(bytes, path);
   if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
   if (const std::size_t wrong = find_invalid_utf8(bytes); wrong != std::string_view::npos)
     fail(Fault::Data, "'", path, "' byte ", wrong + 1, " is not UTF-8; convert the file to UTF-8");
@@ -178,6 +181,9 @@ Questions parse_questions(std::string_view bytes, const std::string& path) {
     const LineBlock block{std::string(bytes), &path, 1};
     for_each_line(block, [&](std::string_view line, const LinePlace& place) {
       const json object = json::parse(line, nullptr, false);
+      if (object.is_discarded())
+        fail(Fault::Data, "'", path, "' line ", place.line, ": ",
+             json_fault(line, "an object with id, question, context and answers in each line"));
       if (!object.is_object())
         fail(Fault::Data, "'", path, "' line ", place.line, " is no JSON object; give an object ",
              "with id, question, context and answers in each line");
@@ -189,8 +195,9 @@ Questions parse_questions(std::string_view bytes, const std::string& path) {
   try {
     document = json::parse(bytes);
   } catch (const json::parse_error& error) {
-    fail(Fault::Data, "'", path, "' byte ", error.byte, ": this is no JSON; give a file of SQuAD, ",
-         "or JSON lines with id, question, context and answers");
+    fail(
+        Fault::Data, "'", path, "' byte ", error.byte, ": ",
+        json_fault(bytes, "a file of SQuAD, or JSON lines with id, question, context and answers"));
   } catch (const json::exception&) {
     fail(Fault::Data, "'", path, "' has a number that is too large for JSON here; make it smaller");
   }

@@ -8,16 +8,35 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/base/unicode.h"
+#include "tessera/base/utf8.h"
 #include "tessera/data/table_file.h"
 
 namespace tessera {
 
 namespace {
 
+/// 10 of "10" and "10.0".
 std::optional<std::int64_t> whole_number(std::string_view name) {
   std::int64_t out = 0;
+  if (name.ends_with(".0")) name.remove_suffix(2);
   const auto [end, failure] = std::from_chars(name.data(), name.data() + name.size(), out);
   if (failure != std::errc() || end != name.data() + name.size()) return std::nullopt;
+  return out;
+}
+
+/// In small letters; bytes that are not UTF-8 as they are.
+std::string in_small_letters(std::string_view name) {
+  std::string out;
+  for (std::size_t at = 0; at < name.size();) {
+    const CodePoint c = code_point_at(name, at);
+    if (c.size == 0) {
+      out += name[at++];
+      continue;
+    }
+    for (const char32_t small : lower_case(c.value)) append_utf8(out, small);
+    at += static_cast<std::size_t>(c.size);
+  }
   return out;
 }
 
@@ -36,15 +55,26 @@ std::vector<std::string> sorted_label_names(std::span<const std::string> labels)
 ChosenLabels chosen_label_names(std::span<const std::string> labels,
                                 std::span<const std::string> known, bool keeps) {
   std::vector<std::string> sorted = sorted_label_names(labels);
-  const bool all = std::ranges::all_of(
-      sorted, [&](const std::string& name) { return label_number(known, name) >= 0; });
+  const LabelNumbers numbers(known);
+  const bool all =
+      std::ranges::all_of(sorted, [&](const std::string& name) { return numbers.of(name) >= 0; });
   if (keeps || all) return {{known.begin(), known.end()}, true};
   return {std::move(sorted), false};
 }
 
-std::int32_t label_number(std::span<const std::string> names, std::string_view name) {
-  const auto found = std::ranges::find(names, name);
-  return found == names.end() ? -1 : static_cast<std::int32_t>(found - names.begin());
+LabelNumbers::LabelNumbers(std::span<const std::string> names) {
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    const auto number = static_cast<std::int32_t>(i);
+    exact_.emplace(names[i], number);
+    const auto [at, is_new] = folded_.emplace(in_small_letters(names[i]), number);
+    if (!is_new) at->second = -1;
+  }
+}
+
+std::int32_t LabelNumbers::of(std::string_view name) const {
+  if (const auto found = exact_.find(name); found != exact_.end()) return found->second;
+  const auto found = folded_.find(in_small_letters(name));
+  return found == folded_.end() ? -1 : found->second;
 }
 
 std::string label_names_json(std::span<const std::string> names) {

@@ -2,6 +2,8 @@
 /// Labels of rows: names in a column, which a model predicts by number.
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,10 +16,12 @@ struct RowLabels {
   std::vector<std::string> names = {};       // by number
   std::vector<std::int32_t> of_rows = {};    // a number for each row; empty: rows have none
   std::vector<std::int32_t> of_tokens = {};  // for each token, or kIgnoredLabel; empty: none
+  /// Of rows whose words have labels: which of them have a token.
+  std::vector<std::vector<bool>> words = {};
   bool empty() const { return of_rows.empty() && of_tokens.empty(); }
 };
 
-/// Each name once: by their values where all are whole numbers, else as texts.
+/// Each name once: by their values where all are whole numbers (2, 10, 10.0), else as texts.
 std::vector<std::string> sorted_label_names(std::span<const std::string> labels);
 
 /// The names by which data is labelled.
@@ -25,13 +29,22 @@ struct ChosenLabels {
   std::vector<std::string> names;
   bool known = false;  // they are those of a model
 };
-/// `known`, those of a model, where `labels` has no others, or where `keeps` says so; else
-/// sorted_label_names of `labels`.
+/// `known`, those of a model, where `labels` has no others (LabelNumbers), or where `keeps` says
+/// so; else sorted_label_names of `labels`.
 ChosenLabels chosen_label_names(std::span<const std::string> labels,
                                 std::span<const std::string> known, bool keeps);
 
-/// The number of a name; -1: it is none of these.
-std::int32_t label_number(std::span<const std::string> names, std::string_view name);
+/// Numbers of labels by their names.
+class LabelNumbers {
+ public:
+  explicit LabelNumbers(std::span<const std::string> names);
+  /// That of the name, or else of the one name that differs in letter case alone; -1: there is
+  /// none.
+  std::int32_t of(std::string_view name) const;
+
+ private:
+  std::map<std::string, std::int32_t, std::less<>> exact_, folded_;  // folded: -1: of several
+};
 
 /// Names of labels as JSON, and back. Errors: Fault::Checkpoint, naming `where`: no list of texts
 /// that are all different.

@@ -8,18 +8,19 @@
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
+#include "tessera/data/label_rules.h"
+#include "tessera/tensor/ignored_label.h"
 
 namespace tessera {
 
 namespace {
 
-constexpr std::string_view kUnknownLabel = "-1";  // of the library datasets
-
 /// The rows of several files, and where they are.
 struct LoadedRows {
   std::vector<Table> tables;
   std::vector<TextFile> files;
-  bool labelled = false;  // the last column is that of labels
+  bool labelled = false;             // the last column is that of labels
+  std::vector<std::string> notices;  // of rows that were left out
 };
 
 /// The files have the column of labels.
@@ -27,6 +28,8 @@ bool have_labels(const std::vector<std::string>& paths, const RowsChoice& choice
   if (choice.label_column.empty() || !choice.tests) return !choice.label_column.empty();
   std::string with, without;
   for (const std::string& path : paths) {
+    // Of JSON lines, each may have the key or not.
+    if (table_format(path, choice.table) == TableFormat::JsonLines) return true;
     const std::vector<std::string> names = table_columns(path, choice.table);
     (std::ranges::find(names, choice.label_column) == names.end() ? without : with) = path;
   }
@@ -38,13 +41,14 @@ bool have_labels(const std::vector<std::string>& paths, const RowsChoice& choice
 }
 
 /// Labels, which stand in the last column, without blanks around them.
-void trim_labels(Table& table, const std::string& path, const std::string& column) {
+void trim_labels(Table& table, const std::string& path, const RowsChoice& choice) {
   for (std::size_t row = 0; row < table.lines.size(); ++row) {
     std::string& label = table.columns.back()[row];
     label = std::string(trim(label));
-    if (label.empty())
+    if (label.empty() && !choice.tests)
       fail(Fault::Data, "'", path, "' line ", table.lines[row], ": column ",
-           column_names_text({&column, 1}), " has no label; give the row one, or leave it out");
+           column_names_text({&choice.label_column, 1}),
+           " has no label; give the row one, or leave it out");
   }
 }
 
@@ -55,10 +59,14 @@ LoadedRows load_tables(const std::vector<std::string>& paths, const RowsChoice& 
   out.labelled = have_labels(all, choice);
   std::vector<std::string> wanted = choice.columns;
   if (out.labelled) wanted.push_back(choice.label_column);
+  TableOptions options = choice.table;
+  options.may_lack_last = out.labelled && choice.tests;
   for (const std::string& path : all) {
     const std::string bytes = read_file(path);
-    out.tables.push_back(parse_table(bytes, path, wanted, choice.table));
-    if (out.labelled) trim_labels(out.tables.back(), path, choice.label_column);
+    out.tables.push_back(parse_table(bytes, path, wanted, options));
+    const Table& table = out.tables.back();
+    if (!table.notice.empty()) out.notices.push_back(table.notice);
+    if (out.labelled) trim_labels(out.tables.back(), path, choice);
     out.files.push_back({path, std::ssize(bytes), 0, 0});
   }
   return out;
@@ -173,16 +181,25 @@ class RowEncoder {
   std::vector<std::int32_t> end_;
 };
 
-/// Numbers of the labels of these rows, which stand in the last column.
+/// "'a.tsv', column 'label'"
+std::string column_place(const LoadedRows& rows, const RowsChoice& choice) {
+  return text("'", rows.files.front().path, "'",
+              rows.files.size() > 1 ? text(" and ", rows.files.size() - 1, " more") : "",
+              ", column ", column_names_text({&choice.label_column, 1}));
+}
+
+/// Numbers of the labels of these rows, which stand in the last column; kIgnoredLabel of `none`.
 void number_labels(const LoadedRows& rows, const RowsChoice& choice,
                    std::span<const std::string> names, std::string_view whose,
-                   std::vector<std::int32_t>& out) {
+                   std::span<const std::string> none, std::vector<std::int32_t>& out) {
+  const LabelNumbers numbers(names);
   for (std::size_t file = 0; file < rows.tables.size(); ++file) {
     const Table& table = rows.tables[file];
     for (std::size_t row = 0; row < table.lines.size(); ++row) {
       const std::string& name = table.columns.back()[row];
-      out.push_back(label_number(names, name));
-      if (out.back() < 0)
+      const bool has_none = std::ranges::find(none, name) != none.end();
+      out.push_back(has_none ? kIgnoredLabel : numbers.of(name));
+      if (out.back() < 0 && !has_none)
         fail(Fault::Data, "'", rows.files[file].path, "' line ", table.lines[row], ": column ",
              column_names_text({&choice.label_column, 1}), " has the label ",
              label_names_text({&name, 1}), ", which is none of ", whose, ": ",
@@ -199,31 +216,78 @@ std::vector<std::string> all_labels(const LoadedRows& rows) {
   return out;
 }
 
-/// The rows are to test on, and nothing says what is right.
-bool lack_labels(const RowsChoice& choice, const LoadedRows& rows) {
-  if (!choice.tests || choice.label_column.empty()) return false;
-  if (!rows.labelled) return true;
-  const std::vector<std::string> labels = all_labels(rows);
-  return label_number(choice.known_labels, kUnknownLabel) < 0 &&
-         std::ranges::all_of(labels, [](const std::string& l) { return l == kUnknownLabel; });
+/// Rows whose label is one of `none` are left out.
+void leave_out_unlabelled(LoadedRows& rows, std::span<const std::string> none) {
+  for (std::size_t file = 0; file < rows.tables.size(); ++file) {
+    Table& table = rows.tables[file];
+    std::vector<bool> left(table.lines.size());
+    for (const std::string& word : none) {
+      std::int64_t count = 0;
+      for (std::size_t row = 0; row < left.size(); ++row) {
+        if (table.columns.back()[row] != word) continue;
+        left[row] = true;
+        ++count;
+      }
+      if (count > 0)
+        rows.notices.push_back(text(counted(count, "row"), " of '", rows.files[file].path, "' ",
+                                    count == 1 ? "has" : "have", " the label ", word,
+                                    ", which says that there is none, and ",
+                                    count == 1 ? "is" : "are",
+                                    " left out; a class needs another name"));
+    }
+    const auto keep = [&](auto& column) {
+      std::size_t row = 0;
+      std::erase_if(column, [&](const auto&) { return left[row++]; });
+    };
+    for (std::vector<std::string>& column : table.columns) keep(column);
+    keep(table.lines);
+  }
+}
+
+/// What a run trains on, and what it holds out.
+struct RowsToLoad {
+  LoadedRows train, apart;
+};
+RowsToLoad load_both(const RowsChoice& choice) {
+  RowsToLoad out{load_tables(choice.paths, choice), {}};
+  if (!choice.valid_paths.empty()) out.apart = load_tables(choice.valid_paths, choice);
+  if (choice.label_column.empty() || choice.tests) return out;
+  const std::vector<std::string> none =
+      words_for_no_label(all_labels(out.train), choice.known_labels);
+  leave_out_unlabelled(out.train, none);
+  leave_out_unlabelled(out.apart, none);
+  return out;
 }
 
 RowLabels labels_of_rows(const RowsChoice& choice, const LoadedRows& train,
                          const LoadedRows& apart) {
   RowLabels out;
   if (choice.label_column.empty()) return out;
-  if (lack_labels(choice, train)) {
+  if (!train.labelled) {
     out.names = choice.known_labels;
-    out.of_rows.resize(static_cast<std::size_t>(count_rows(train)));
+    out.of_rows.assign(static_cast<std::size_t>(count_rows(train)), kIgnoredLabel);
     return out;
   }
   const std::vector<std::string> all = all_labels(train);
   auto [names, known] = chosen_label_names(all, choice.known_labels, choice.keeps_labels);
+  if (!known)
+    require_classes(names, std::ssize(all), "row", choice.classes, column_place(train, choice));
   out.names = std::move(names);
   const std::string_view whose = known ? "those that the model knows" : "those of rows that train";
-  number_labels(train, choice, out.names, whose, out.of_rows);
-  number_labels(apart, choice, out.names, whose, out.of_rows);
+  std::vector<std::string> none;
+  if (choice.tests) none = words_for_no_label(out.names);
+  number_labels(train, choice, out.names, whose, none, out.of_rows);
+  number_labels(apart, choice, out.names, whose, none, out.of_rows);
   return out;
+}
+
+/// What the user is to know of rows without a label, where some have one and are tested on.
+std::string notice_of_unlabelled(const RowLabels& labels) {
+  const std::int64_t none = std::ranges::count(labels.of_rows, kIgnoredLabel),
+                     all = std::ssize(labels.of_rows);
+  if (none == 0 || none == all) return "";
+  return text(none, " of ", counted(all, "row"), none == 1 ? " has" : " have",
+              " no label: predicted, and not scored");
 }
 
 Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const LoadedRows& train,
@@ -243,21 +307,24 @@ Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const LoadedRow
                   .train = rows.rows,
                   .notice = ""};
   for (const std::int64_t end : held.ends) where.ends.push_back(std::ssize(rows.ids) + end);
+  std::vector<std::string> notices = train.notices;
+  notices.insert(notices.end(), apart.notices.begin(), apart.notices.end());
   if (const std::int64_t none = rows.without_text + held.without_text; none > 0)
-    where.notice =
-        text(counted(none, "row"), none == 1 ? " has" : " have", " no text in column ",
-             column_names_text(choice.columns), ", and ", none == 1 ? "is" : "are", " left out");
+    notices.push_back(text(counted(none, "row"), none == 1 ? " has" : " have",
+                           " no text in column ", column_names_text(choice.columns), ", and ",
+                           none == 1 ? "is" : "are", " left out"));
   TokenStream tokens = stream_of(choice, std::move(rows.ids), std::move(held.ids));
   Dataset out{std::move(vocabulary), std::move(tokens),     train.files,
               apart.files,           digest_of_rows(train), nullptr};
   out.rows = std::move(where);
   out.labels = labels_of_rows(choice, train, apart);
-  out.unlabelled = lack_labels(choice, train);
+  out.unlabelled = choice.tests && std::ranges::all_of(out.labels.of_rows, [](std::int32_t label) {
+                     return label == kIgnoredLabel;
+                   });
+  if (const std::string some = notice_of_unlabelled(out.labels); !some.empty())
+    notices.push_back(some);
+  out.rows.notice = join(notices, "; ");
   return out;
-}
-
-LoadedRows load_held_out(const RowsChoice& choice) {
-  return choice.valid_paths.empty() ? LoadedRows() : load_tables(choice.valid_paths, choice);
 }
 
 }  // namespace
@@ -269,7 +336,8 @@ TokenStream stream_of(const RowsChoice& choice, std::vector<std::int32_t> train,
 }
 
 Dataset load_rows(const RowsChoice& choice, const VocabularyChoice& vocabulary) {
-  const LoadedRows rows = load_tables(choice.paths, choice);
+  const RowsToLoad both = load_both(choice);
+  const LoadedRows& rows = both.train;
   const bool learns = vocabulary.kind == VocabularyKind::Bpe,
              counts = vocabulary.kind == VocabularyKind::Characters;
   const std::int64_t count = learns && choice.valid_paths.empty()
@@ -278,15 +346,16 @@ Dataset load_rows(const RowsChoice& choice, const VocabularyChoice& vocabulary) 
                                                 : 0;  // the others are not made of the texts
   return encoded(choice,
                  Vocabulary::of(vocabulary, joined_texts(rows, choice.columns.size(), count)), rows,
-                 load_held_out(choice));
+                 both.apart);
 }
 
 Dataset load_rows(const RowsChoice& choice, const Vocabulary& vocabulary) {
-  return encoded(choice, vocabulary, load_tables(choice.paths, choice), load_held_out(choice));
+  const RowsToLoad both = load_both(choice);
+  return encoded(choice, vocabulary, both.train, both.apart);
 }
 
 std::string rows_digest(const RowsChoice& choice) {
-  return digest_of_rows(load_tables(choice.paths, choice));
+  return digest_of_rows(load_both(choice).train);
 }
 
 }  // namespace tessera

@@ -19,11 +19,12 @@ struct RowsChoice {
   std::string label_column = {};
   std::vector<std::string> known_labels = {};  // of a model that exists, by number
   bool keeps_labels = false;  // others than known_labels are refused, also in rows that train
+  std::int64_t classes = 0;   // what the user gave as the number of labels; 0: nothing
   TableOptions table = {};
   double held_out = TokenStream::kHeldOut;  // share of the rows, where there are no valid_paths
-  /// All of `paths` is held out, to test a model that exists, and may lack labels
-  /// (Dataset::unlabelled): the column is in none of the files, or all labels are -1, as the
-  /// library datasets has it.
+  /// All of `paths` is held out, to test a model that exists, and may lack labels: the column is in
+  /// none of the files, or a label is a word for none (label_rules.h). Such rows have
+  /// kIgnoredLabel; where all are so, Dataset::unlabelled.
   bool tests = false;
   bool some_without_answer = false;  // of questions to test on: the model may find none
 
@@ -42,12 +43,13 @@ TokenStream stream_of(const RowsChoice& choice, std::vector<std::int32_t> train,
 /// its end: end_of_document() of a tokenizer that has one, else a new line. Documents without a
 /// text are left out; Dataset::rows has a notice. Texts with labels stay as they are. Labels,
 /// without blanks around them, have the numbers of known_labels, where the rows of `paths` have no
-/// others, else those of sorted_label_names of these rows.
+/// others, else those of sorted_label_names of these rows. Rows whose label is a word for none
+/// (label_rules.h) are left out, but of files to test on; Dataset::rows has a notice.
 ///
 /// Errors: Fault::Data: as of read_table; no document with a text; a text that the vocabulary
 /// cannot spell, with its line and column; nothing that can end a document; a row without a
-/// label; a held-out row with another label; of files to test on, some with labels and some
-/// without.
+/// label; labels that are no classes (require_classes); a held-out row with another label; of files
+/// to test on, some with the column of labels and some without.
 Dataset load_rows(const RowsChoice& choice, const VocabularyChoice& vocabulary);
 /// The same with the vocabulary of a model that exists already.
 Dataset load_rows(const RowsChoice& choice, const Vocabulary& vocabulary);

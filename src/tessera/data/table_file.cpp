@@ -10,6 +10,7 @@
 #include "tessera/base/utf8.h"
 #include "tessera/data/file.h"
 #include "tessera/data/json_cells.h"
+#include "tessera/data/other_kinds.h"
 
 namespace tessera {
 
@@ -145,39 +146,82 @@ std::vector<std::size_t> places_of(std::span<const std::string> wanted,
   return out;
 }
 
+/// Rows that do not fit, of one file: counted, or refused.
+class MisfitRows {
+ public:
+  explicit MisfitRows(BadRows rule) : rule_(rule) {}
+
+  /// `what` the row has that does not fit.
+  void add(const std::string& what) {
+    if (rule_ == BadRows::Refuse)
+      fail(Fault::Data, what, "; give every row a field for each, or leave such rows out by ",
+           "--skip-bad-rows");
+    if (count_++ == 0) first_ = what;
+  }
+  /// To be called behind the last row, of which so many fit.
+  void finish(Table& out) const {
+    if (count_ == 0) return;
+    if (rule_ == BadRows::LeaveOutFew && count_ * kFew > out.rows() + count_)
+      fail(Fault::Data, first_, count_ > 1 ? text(", the first of ", count_, " such rows") : "",
+           "; give every row a field for each, or leave such rows out by --skip-bad-rows");
+    out.notice = text(first_,
+                      count_ > 1 ? text(", the first of ", count_, " such rows, which are")
+                                 : text(": 1 row, which is"),
+                      " left out");
+  }
+
+ private:
+  static constexpr std::int64_t kFew = 10;  // one in so many
+
+  BadRows rule_;
+  std::int64_t count_ = 0;
+  std::string first_;
+};
+
 void read_delimited(std::string_view bytes, const std::string& path,
                     std::span<const std::string> wanted, TableFormat format,
                     const TableOptions& options, Table& out) {
   DelimitedRows rows(bytes, path, format);
+  MisfitRows misfits(options.bad_rows);
   std::vector<std::string> names = options.names, fields;
   const bool has_header = names.empty() || options.replace_header;
   if (has_header && !rows.next({}, fields)) return;
   if (names.empty()) names = fields;
   const std::vector<std::size_t> places = places_of(wanted, names, path);
   while (rows.next(names, fields)) {
-    if (fields.size() != names.size())
-      fail(Fault::Data, "'", path, "' line ", rows.line(), " has ",
-           counted(std::ssize(fields), "field"), " but there are ",
-           counted(std::ssize(names), "column"), ", ", column_names_text(names),
-           "; give every row a field for each");
+    if (fields.size() != names.size()) {
+      misfits.add(text("'", path, "' line ", rows.line(), " has ",
+                       counted(std::ssize(fields), "field"), " but there are ",
+                       counted(std::ssize(names), "column"), ", ", column_names_text(names)));
+      continue;
+    }
     for (std::size_t i = 0; i < places.size(); ++i)
       out.columns[i].push_back(std::move(fields[places[i]]));
     out.lines.push_back(rows.line());
   }
+  misfits.finish(out);
 }
 
 void read_json_lines(std::string_view bytes, const std::string& path,
-                     std::span<const std::string> wanted, Table& out) {
+                     std::span<const std::string> wanted, const TableOptions& options, Table& out) {
+  MisfitRows misfits(options.bad_rows);
+  const std::size_t may_lack = options.may_lack_last ? 1 : 0;
   std::int64_t line = 1;
   for (std::size_t at = 0; at < bytes.size(); ++line) {
     const std::size_t end = std::min(bytes.find('\n', at), bytes.size());
     const std::string_view row = bytes.substr(at, end - at);
     at = end + 1;
     if (row.find_first_not_of(" \t\r") == row.npos) continue;
-    std::vector<std::string> cells = cells_in_line(row, wanted, {&path, line});
-    for (std::size_t i = 0; i < cells.size(); ++i) out.columns[i].push_back(std::move(cells[i]));
-    out.lines.push_back(line);
+    try {
+      std::vector<std::string> cells = cells_in_line(row, wanted, {&path, line}, may_lack);
+      for (std::size_t i = 0; i < cells.size(); ++i) out.columns[i].push_back(std::move(cells[i]));
+      out.lines.push_back(line);
+    } catch (const Error& error) {
+      if (options.bad_rows != BadRows::LeaveOut) throw;
+      misfits.add(error.what());
+    }
   }
+  misfits.finish(out);
 }
 
 }  // namespace
@@ -208,19 +252,25 @@ std::string column_names_text(std::span<const std::string> names) {
               names.size() > out.size() ? text(" and ", names.size() - out.size(), " more") : "");
 }
 
+TableFormat table_format(const std::string& path, const TableOptions& options) {
+  const std::optional<TableFormat> format = options.format ? options.format : table_format(path);
+  require(format.has_value(), "the name of '", path, "' does not say what it is; give data-format ",
+          "csv, tsv or jsonl, or a file whose name ends in .csv, .tsv or .jsonl");
+  return *format;
+}
+
 namespace {
 
 /// Without a byte order mark. Errors: no format; names for JSON lines; nothing.
 TableFormat begin_table(std::string_view& bytes, const std::string& path,
                         const TableOptions& options) {
-  const std::optional<TableFormat> format = options.format ? options.format : table_format(path);
-  require(format.has_value(), "the name of '", path, "' does not say what it is; give data-format ",
-          "csv, tsv or jsonl, or a file whose name ends in .csv, .tsv or .jsonl");
-  require(*format != TableFormat::JsonLines || options.names.empty(), "'", path,
-          "' is JSON lines, ", "whose objects name their columns; leave the names of columns out");
+  refuse_other_kind(bytes, path);
+  const TableFormat format = table_format(path, options);
+  require(format != TableFormat::JsonLines || options.names.empty(), "'", path, "' is JSON lines, ",
+          "whose objects name their columns; leave the names of columns out");
   if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
   if (bytes.empty()) fail(Fault::Data, "'", path, "' is empty; give a file with rows");
-  return *format;
+  return format;
 }
 
 }  // namespace
@@ -246,7 +296,7 @@ Table parse_table(std::string_view bytes, const std::string& path,
   Table out;
   out.columns.resize(wanted.size());
   if (format == TableFormat::JsonLines) {
-    read_json_lines(bytes, path, wanted, out);
+    read_json_lines(bytes, path, wanted, options, out);
   } else {
     read_delimited(bytes, path, wanted, format, options, out);
   }

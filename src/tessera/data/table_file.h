@@ -22,12 +22,22 @@ inline constexpr std::array<std::string_view, 3> kTableFormats = {"csv", "tsv", 
 /// otherwise.
 std::optional<TableFormat> table_format(std::string_view path);
 
+/// What becomes of a row of CSV or TSV with more or fewer fields than there are columns, and of a
+/// line of JSON lines that is no object or lacks a wanted key.
+enum class BadRows {
+  Refuse,
+  LeaveOutFew,  // rows of CSV and TSV, where at most a tenth of all are so; else an error
+  LeaveOut,
+};
+
 struct TableOptions {
   std::optional<TableFormat> format = {};  // none: table_format of the path
   /// Of CSV and TSV: what the columns are called where the first row does not say it. Empty: it
   /// does.
   std::vector<std::string> names = {};
   bool replace_header = false;  // the first row has other names, which are passed over
+  BadRows bad_rows = BadRows::Refuse;
+  bool may_lack_last = false;  // of JSON lines: the last wanted key may be missing or null
 };
 
 /// Some columns of a file.
@@ -35,9 +45,13 @@ struct Table {
   /// In the order in which they were asked for, a text for each row.
   std::vector<std::vector<std::string>> columns;
   std::vector<std::int64_t> lines;  // in which each row begins, from 1
+  std::string notice = {};          // of rows that were left out; empty: there were none
 
   std::int64_t rows() const { return static_cast<std::int64_t>(lines.size()); }
 };
+
+/// What a file is: as the options say, or else its name. Errors: Fault::Usage: neither does.
+TableFormat table_format(const std::string& path, const TableOptions& options);
 
 /// Reads the columns that are called `wanted`; no name is there twice.
 ///
@@ -45,6 +59,7 @@ struct Table {
 /// character are passed over, and in JSON lines those of blanks alone. What is in quotes in CSV
 /// stays as it is, \r\n too. In JSON lines "a.b" is the key b of the object that key a has; texts
 /// are taken as they are, numbers as they are written, true and false as these words.
+/// TableOptions::bad_rows says what becomes of rows that do not fit.
 ///
 /// Errors: Fault::Data: as of read_file; an empty file, or one without a row; a column that is not
 /// there, with those that are, or that is there twice; with the line and the column: a row of more

@@ -7,6 +7,7 @@
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
+#include "tessera/data/label_rules.h"
 #include "tessera/data/tagged_words.h"
 #include "tessera/tensor/ignored_label.h"
 
@@ -69,6 +70,7 @@ std::string joined_sentences(const LoadedSentences& sentences) {
 struct EncodedSentences {
   std::vector<std::int32_t> ids, labels;
   std::vector<std::int64_t> ends;
+  std::vector<std::vector<bool>> words;  // RowLabels::words
   std::int64_t words_without_tokens = 0;
 };
 
@@ -76,7 +78,7 @@ class SentenceEncoder {
  public:
   SentenceEncoder(const Vocabulary& vocabulary, const std::vector<std::string>& names,
                   const char* whose)
-      : vocabulary_(vocabulary), names_(names), whose_(whose) {}
+      : vocabulary_(vocabulary), names_(names), numbers_(names), whose_(whose) {}
 
   void encode(std::span<const TaggedSentence> sentences, EncodedSentences& out) const {
     for (const TaggedSentence& sentence : sentences) add(sentence, out);
@@ -84,6 +86,7 @@ class SentenceEncoder {
 
  private:
   void add(const TaggedSentence& sentence, EncodedSentences& out) const try {
+    out.words.emplace_back();
     for (std::size_t i = 0; i < sentence.words.size(); ++i)
       add_word(sentence.words[i],
                sentence.tags.empty() ? 0 : label_of(sentence.words[i], sentence.tags[i]), out);
@@ -93,7 +96,7 @@ class SentenceEncoder {
   }
 
   std::int32_t label_of(const std::string& word, const std::string& tag) const {
-    const std::int32_t label = label_number(names_, tag);
+    const std::int32_t label = numbers_.of(tag);
     if (label < 0)
       fail(Fault::Data, "the word ", label_names_text({&word, 1}), " has the tag ",
            label_names_text({&tag, 1}), ", which is none of ", whose_, ": ",
@@ -103,6 +106,7 @@ class SentenceEncoder {
 
   void add_word(const std::string& word, std::int32_t label, EncodedSentences& out) const {
     const std::vector<std::int32_t> ids = vocabulary_.encode(text(" ", word));
+    out.words.back().push_back(!ids.empty());
     if (ids.empty()) {
       ++out.words_without_tokens;
       return;
@@ -114,6 +118,7 @@ class SentenceEncoder {
 
   const Vocabulary& vocabulary_;
   const std::vector<std::string>& names_;
+  LabelNumbers numbers_;
   const char* whose_;
 };
 
@@ -140,6 +145,9 @@ Dataset encoded_sentences(const RowsChoice& choice, Vocabulary vocabulary,
   for (const TaggedSentence& sentence : sentences)
     tags.insert(tags.end(), sentence.tags.begin(), sentence.tags.end());
   auto [names, known] = chosen_label_names(tags, choice.known_labels, choice.keeps_labels);
+  if (!known)
+    require_classes(names, std::ssize(tags), "word", choice.classes,
+                    text("the tags of ", name_of(train.files)));
   const SentenceEncoder encoder(
       vocabulary, names, known ? "those that the model knows" : "those of sentences that train");
   EncodedSentences rows, held;
@@ -153,7 +161,11 @@ Dataset encoded_sentences(const RowsChoice& choice, Vocabulary vocabulary,
   if (const std::int64_t none = rows.words_without_tokens + held.words_without_tokens; none > 0)
     where.notice = text(counted(none, "word"), none == 1 ? " has" : " have", " no token, and ",
                         none == 1 ? "is" : "are", " left out");
-  RowLabels labels{.names = std::move(names), .of_tokens = std::move(rows.labels)};
+  RowLabels labels{.names = std::move(names),
+                   .of_rows = {},
+                   .of_tokens = std::move(rows.labels),
+                   .words = std::move(rows.words)};
+  labels.words.insert(labels.words.end(), held.words.begin(), held.words.end());
   labels.of_tokens.insert(labels.of_tokens.end(), held.labels.begin(), held.labels.end());
   TokenStream tokens = stream_of(choice, std::move(rows.ids), std::move(held.ids));
   Dataset out{std::move(vocabulary), std::move(tokens), train.files, apart.files,

@@ -9,8 +9,11 @@
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
+#include "tessera/data/conll_comments.h"
 #include "tessera/data/file.h"
+#include "tessera/data/json_fault.h"
 #include "tessera/data/json_lines.h"
+#include "tessera/data/other_kinds.h"
 #include "tessera/data/tokenizer/json_part.h"
 
 namespace tessera {
@@ -34,17 +37,6 @@ void require_utf8(std::string_view line, const LinePlace& place) {
          " is not UTF-8; convert the file to UTF-8");
 }
 
-std::vector<std::string_view> columns_of(std::string_view line) {
-  const std::string_view between = line.find('\t') == line.npos ? " " : "\t";
-  std::vector<std::string_view> out;
-  for (std::size_t at = 0; at <= line.size();) {
-    const std::size_t end = std::min(line.find(between, at), line.size());
-    if (end > at) out.push_back(line.substr(at, end - at));
-    at = end + 1;
-  }
-  return out;
-}
-
 /// The last column of a line, which is all of a word's line where `none` have tags.
 void add_tagged_word(const std::vector<std::string_view>& columns, bool none,
                      const LinePlace& place, TaggedSentence& sentence) {
@@ -61,9 +53,26 @@ void add_tagged_word(const std::vector<std::string_view>& columns, bool none,
   if (!none) sentence.tags.emplace_back(trim(columns.back()));
 }
 
+/// Files of CoNLL-U and GermEval, whose words are in the second column.
+void refuse_numbered_words(const std::vector<TaggedSentence>& all, std::size_t columns) {
+  const auto is_numbered = [](const TaggedSentence& sentence) {
+    return sentence.words.front() == "1" || sentence.words.front().starts_with("1-");
+  };
+  const auto longest =
+      std::ranges::max_element(all, {}, [](const TaggedSentence& s) { return s.words.size(); });
+  if (columns < 3 || all.empty() || longest->words.size() < 2 || longest->words.back() == "1" ||
+      !std::ranges::all_of(all, is_numbered))
+    return;
+  fail(Fault::Data, "'", all.front().path, "' line ", all.front().line,
+       ": the first column numbers the words of each sentence, as in CoNLL-U and GermEval, and a ",
+       "word must come first and its tag last; cut -f2,4 FILE makes a file of the second column ",
+       "and the fourth");
+}
+
 std::vector<TaggedSentence> parse_conll(std::string_view bytes, const std::string& path,
                                         bool may_lack_tags) {
   std::vector<TaggedSentence> out;
+  const ConllLines lines(bytes);
   bool within = false, words_alone = false;
   std::int64_t number = 0;
   for (std::size_t at = 0; at < bytes.size();) {
@@ -76,12 +85,14 @@ std::vector<TaggedSentence> parse_conll(std::string_view bytes, const std::strin
       continue;
     }
     require_utf8(line, place);
-    const std::vector<std::string_view> columns = columns_of(line);
+    if (lines.is_comment(line, within, path, number)) continue;
+    const std::vector<std::string_view> columns = conll_columns(line);
     if (out.empty()) words_alone = may_lack_tags && columns.size() == 1;
     if (!within) out.push_back({{}, {}, path, number});
     within = true;
     add_tagged_word(columns, words_alone, place, out.back());
   }
+  refuse_numbered_words(out, lines.columns());
   return out;
 }
 
@@ -141,6 +152,11 @@ std::vector<std::string> tags_of(const json& object, const std::string& key,
 json object_in_line(std::string_view line, const LinePlace& place) {
   require_utf8(line, place);
   json out = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (out.is_discarded())
+    fail(Fault::Data, place_text(place), ": ",
+         json_fault(line,
+                    "an object in each line, like {\"tokens\": [\"EU\"], \"ner_tags\": "
+                    "[\"B-ORG\"]}"));
   if (!out.is_object())
     fail(Fault::Data, place_text(place), " is no JSON object; give a file with an object in each ",
          "line, like {\"tokens\": [\"EU\"], \"ner_tags\": [\"B-ORG\"]}");
@@ -180,6 +196,7 @@ std::vector<TaggedSentence> parse_json_lines(std::string_view bytes, const std::
 
 std::vector<TaggedSentence> parse_tagged_words(std::string_view bytes, const std::string& path,
                                                const TaggedWordsOptions& options) {
+  refuse_other_kind(bytes, path);
   if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
   std::vector<TaggedSentence> out =
       (options.format ? options.format : table_format(path)) == TableFormat::JsonLines

@@ -33,12 +33,13 @@ struct TaggedWordsOptions {
 ///
 /// CoNLL: a line for each word, the word first and its tag last; what is between is passed over.
 /// Tabs are between columns where a line has one, else blanks. Empty lines end sentences. Lines
-/// that begin with -DOCSTART-, between documents, are passed over.
+/// that begin with -DOCSTART-, between documents, and comments (conll_comments.h) are passed over.
 /// JSON lines: an object in each line with a list of words and one of tags, which are texts or
 /// whole numbers: {"tokens": ["EU", "rejects"], "ner_tags": ["B-ORG", "O"]}. Sentences without a
 /// word are passed over.
 ///
-/// Errors: Fault::Data: as of read_file; with the line: a word without a tag, another number of
+/// Errors: Fault::Data: as of read_file; with the line: a word without a tag, a line that
+/// may be a comment or a word, a first column that numbers the words, another number of
 /// tags than of words, a key that is missing or has something else, bytes that are not UTF-8, no
 /// JSON; no sentence at all.
 std::vector<TaggedSentence> read_tagged_words(const std::string& path,

@@ -9,6 +9,7 @@
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
 #include "tessera/data/file.h"
+#include "tessera/data/other_kinds.h"
 
 namespace tessera {
 
@@ -49,6 +50,7 @@ Text load_text(const std::vector<std::string>& paths, const TextOptions& options
 void append_text_file(Text& out, std::string_view bytes, const std::string& path,
                       const TextOptions& options) {
   const bool keep = options.invalid == InvalidUtf8::Keep;
+  if (!keep) refuse_other_kind(bytes, path);
   if (!keep && starts_with(bytes, kByteOrderMark)) ++out.byte_order_marks;
   std::size_t at = !keep && starts_with(bytes, kByteOrderMark) ? kByteOrderMark.size() : 0;
   if (at < bytes.size() && !out.bytes.empty() && out.bytes.back() != '\n' && !keep)

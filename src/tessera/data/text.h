@@ -37,7 +37,7 @@ struct Text {
 /// again. Where a file does not end its last line and another follows, a newline is added.
 ///
 /// Errors:  Fault::Data: missing, unreadable, empty (a folder may hold empty files, not only such),
-/// not UTF-8.
+/// not UTF-8; with Refuse, of another kind than text (other_kinds.h).
 Text load_text(const std::vector<std::string>& paths, const TextOptions& options = {});
 
 /// The files at `paths`: each itself, or, of a folder, those that load_text takes. Errors:

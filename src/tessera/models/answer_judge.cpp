@@ -31,6 +31,8 @@ class AnswerJudge final : public Judge {
         windows_(question_windows(*data.questions, Part::HeldOut, options)),
         most_tokens_(most_tokens) {}
 
+  void keep_probabilities() override { keeps_ = true; }
+
   void add(std::int64_t first, std::int64_t count, const Predictions& predictions) override {
     const HostTensor &starts = predictions.at("start"), &ends = predictions.at("end");
     const std::int64_t context = starts.shape()[1];
@@ -57,12 +59,15 @@ class AnswerJudge final : public Judge {
   PredictionTable table() const override {
     PredictionTable out{{"row", "id", "prediction"}, {}};
     if (labelled_) out.columns = {"row", "id", "label", "prediction"};
+    if (keeps_) out.columns.emplace_back("probability");
     for (std::size_t i = 0; i < found_.size(); ++i) {
       const Question& question = entry(i).question;
       std::vector<std::string>& row = out.rows.emplace_back();
       row = {text(i), question.id};
       if (labelled_) row.push_back(question.answers.empty() ? "" : question.answers[0].text);
       row.push_back(prediction(i));
+      if (keeps_)
+        row.push_back(probability_text(has_none(i) ? found_[i].none_share : found_[i].share));
     }
     return out;
   }
@@ -73,6 +78,7 @@ class AnswerJudge final : public Judge {
     double score = -std::numeric_limits<double>::infinity();  // of the best part of the text
     ByteSpan span;
     double none = std::numeric_limits<double>::infinity();  // the least at [CLS]
+    double share = 0, none_share = 0;                       // probabilities of both
   };
 
   const EncodedQuestions::Entry& entry(std::size_t i) const {
@@ -84,7 +90,17 @@ class AnswerJudge final : public Judge {
     const auto number = static_cast<std::size_t>(window.entry - questions_.train);
     if (found_.size() <= number) found_.resize(number + 1);
     Found& found = found_[number];
-    found.none = std::min(found.none, static_cast<double>(starts[0]) + ends[0]);
+    std::vector<double> of_start, of_end;
+    if (keeps_) of_start = softmax_of(starts, context), of_end = softmax_of(ends, context);
+    const auto share = [&](std::int64_t start, std::int64_t end) {
+      return keeps_
+                 ? of_start[static_cast<std::size_t>(start)] * of_end[static_cast<std::size_t>(end)]
+                 : 0;
+    };
+    if (const double none = static_cast<double>(starts[0]) + ends[0]; none < found.none) {
+      found.none = none;
+      found.none_share = share(0, 0);
+    }
     const auto is_of_text = [&](std::int64_t at) {
       return at >= window.at && at < window.at + window.tokens;
     };
@@ -96,6 +112,7 @@ class AnswerJudge final : public Judge {
         const double score = static_cast<double>(starts[first]) + ends[end];
         if (score <= found.score) continue;
         found.score = score;
+        found.share = share(first, end);
         found.span = span_of(window, first, end);
       }
     }
@@ -111,9 +128,13 @@ class AnswerJudge final : public Judge {
             spans[static_cast<std::size_t>(last + shift)].end};
   }
 
+  bool has_none(std::size_t i) const {
+    return questions_.some_without && found_[i].none > found_[i].score;
+  }
+
   std::string prediction(std::size_t i) const {
     const Found& found = found_[i];
-    if (questions_.some_without && found.none > found.score) return "";
+    if (has_none(i)) return "";
     const auto& text =
         questions_.contexts[static_cast<std::size_t>(entry(i).question.context)].text;
     return text.substr(static_cast<std::size_t>(found.span.begin),
@@ -121,7 +142,7 @@ class AnswerJudge final : public Judge {
   }
 
   const EncodedQuestions& questions_;
-  bool labelled_;
+  bool labelled_, keeps_ = false;
   std::vector<QuestionWindow> windows_;
   std::int64_t most_tokens_, seen_ = 0;
   std::vector<Found> found_;  // by question

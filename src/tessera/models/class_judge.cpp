@@ -1,9 +1,12 @@
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <utility>
 
+#include "tessera/base/format.h"
 #include "tessera/base/text.h"
 #include "tessera/models/classification.h"
+#include "tessera/tensor/ignored_label.h"
 
 namespace tessera {
 
@@ -14,6 +17,8 @@ class ClassJudge final : public Judge {
   ClassJudge(std::vector<std::int32_t> labels, std::vector<std::string> names)
       : names_(std::move(names)), labels_(std::move(labels)) {}
 
+  void keep_probabilities() override { keeps_ = true; }
+
   void add(std::int64_t first, std::int64_t count, const Predictions& predictions) override {
     const HostTensor& logits = predictions.at("logits");
     const std::int64_t classes = logits.shape()[1];
@@ -22,24 +27,37 @@ class ClassJudge final : public Judge {
     for (std::int64_t i = 0; i < count; ++i) {
       const float* row = logits.data<float>() + i * classes;
       predicted_.push_back(static_cast<std::int32_t>(std::max_element(row, row + classes) - row));
+      if (keeps_) {
+        const std::vector<double> shares = softmax_of(row, classes);
+        probabilities_.insert(probabilities_.end(), shares.begin(), shares.end());
+      }
     }
   }
 
   NamedMeans scores() const override {
     if (predicted_.empty() || labels_.empty()) return {};
-    std::int64_t right = 0;
-    for (std::size_t i = 0; i < predicted_.size(); ++i) right += predicted_[i] == labels_[i];
-    return {{"accuracy", static_cast<double>(right) / static_cast<double>(predicted_.size())},
-            {"f1", f1()}};
+    std::int64_t right = 0, all = 0;
+    for (std::size_t i = 0; i < predicted_.size(); ++i) {
+      right += predicted_[i] == labels_[i];
+      all += counts(i);
+    }
+    if (all == 0) return {};
+    return {{"accuracy", static_cast<double>(right) / static_cast<double>(all)}, {"f1", f1()}};
   }
 
   PredictionTable table() const override {
     PredictionTable out{{"row", "prediction"}, {}};
     if (!labels_.empty()) out.columns = {"row", "label", "prediction"};
+    const std::size_t shares =
+        predicted_.empty() ? names_.size() : probabilities_.size() / predicted_.size();
+    for (std::size_t k = 0; keeps_ && k < shares; ++k)
+      out.columns.push_back(text("p(", name(static_cast<std::int32_t>(k)), ")"));
     for (std::size_t i = 0; i < predicted_.size(); ++i) {
       std::vector<std::string>& row = out.rows.emplace_back(1, text(i));
-      if (!labels_.empty()) row.push_back(name(labels_[i]));
+      if (!labels_.empty()) row.push_back(counts(i) ? name(labels_[i]) : "");
       row.push_back(name(predicted_[i]));
+      for (std::size_t k = 0; keeps_ && k < shares; ++k)
+        row.push_back(probability_text(probabilities_[i * shares + k]));
     }
     return out;
   }
@@ -51,10 +69,15 @@ class ClassJudge final : public Judge {
     return i < names_.size() ? names_[i] : text("LABEL_", label);
   }
 
+  /// The label of a row is known.
+  bool counts(std::size_t row) const { return labels_[row] != kIgnoredLabel; }
+
   double f1() const {
     if (names_.size() == 2) return f1_of(1);
-    std::set<std::int32_t> classes(predicted_.begin(), predicted_.end());
-    classes.insert(labels_.begin(), labels_.begin() + std::ssize(predicted_));
+    std::set<std::int32_t> classes;
+    for (std::size_t i = 0; i < predicted_.size(); ++i) {
+      if (counts(i)) classes.insert({predicted_[i], labels_[i]});
+    }
     double sum = 0;
     for (const std::int32_t label : classes) sum += f1_of(label);
     return sum / static_cast<double>(classes.size());
@@ -64,6 +87,7 @@ class ClassJudge final : public Judge {
   double f1_of(std::int32_t label) const {
     std::int64_t right = 0, either = 0;
     for (std::size_t i = 0; i < predicted_.size(); ++i) {
+      if (!counts(i)) continue;
       const bool is = labels_[i] == label, told = predicted_[i] == label;
       right += is && told;
       either += is + told;
@@ -73,9 +97,25 @@ class ClassJudge final : public Judge {
 
   std::vector<std::string> names_;
   std::vector<std::int32_t> labels_, predicted_;
+  bool keeps_ = false;
+  std::vector<double> probabilities_;  // of each row, one for each class; empty: not kept
 };
 
 }  // namespace
+
+std::vector<double> softmax_of(const float* logits, std::int64_t count) {
+  const double most = *std::max_element(logits, logits + count);
+  std::vector<double> out;
+  double sum = 0;
+  for (std::int64_t i = 0; i < count; ++i) {
+    out.push_back(std::exp(logits[i] - most));
+    sum += out.back();
+  }
+  for (double& share : out) share /= sum;
+  return out;
+}
+
+std::string probability_text(double probability) { return format("%.6g", probability); }
 
 std::unique_ptr<Judge> class_judge(std::vector<std::int32_t> labels,
                                    std::vector<std::string> names) {

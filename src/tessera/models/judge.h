@@ -29,6 +29,8 @@ struct PredictionTable {
 class Judge {
  public:
   virtual ~Judge() = default;
+  /// To be called before add(): the table has probabilities too.
+  virtual void keep_probabilities() {}
   /// Row i of each tensor was predicted of sample `first` + i, for `count` samples; rows behind
   /// these are of no sample. Batches come in the order of the samples.
   virtual void add(std::int64_t first, std::int64_t count, const Predictions& predictions) = 0;
@@ -37,5 +39,9 @@ class Judge {
   virtual NamedMeans scores() const = 0;
   virtual PredictionTable table() const = 0;
 };
+
+/// Probabilities of `count` logits, and one as a table has it.
+std::vector<double> softmax_of(const float* logits, std::int64_t count);
+std::string probability_text(double probability);
 
 }  // namespace tessera

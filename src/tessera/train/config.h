@@ -65,6 +65,7 @@ struct RunConfig {
   std::string label_column;               // of tables: labels; empty: none
   std::vector<std::string> column_names;  // of tables whose first row does not say them
   std::string data_format{kDataFormats[0]};
+  bool skip_bad_rows = false;         // of tables: rows that do not fit are left out, however many
   std::string packing{kPackings[0]};  // of documents in tables
   std::string bucket_lengths;         // "32,64"; empty: none
   SampleOrder sample_order = SampleOrder::ShuffledWindows;

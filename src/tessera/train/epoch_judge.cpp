@@ -46,7 +46,7 @@ EvalRecord EpochJudge::record(std::int64_t epoch, std::int64_t step, const Valid
   return {.epoch = epoch,
           .step = step,
           .loss = measured.loss(),
-          .scores = scores_of(measured, judge),
+          .scores = scores_of(task_, measured, judge),
           .predictions = written(judge, in_folder(folder, predictions_file(epoch)), problem)};
 }
 
@@ -56,15 +56,14 @@ void EpochJudge::test_record(const Validation& measured, const Judge* judge,
   record.measured.predictions = written(judge, in_folder(folder, kTestPredictionsFile), problem);
   if (!record.labelled) return;
   record.measured.loss = measured.loss();
-  record.measured.scores = scores_of(measured, judge);
-  if (judge == nullptr && task_.perplexity_of.empty()) record.measured.scores = measured.means();
+  record.measured.scores = scores_of(task_, measured, judge);
 }
 
-NamedMeans EpochJudge::scores_of(const Validation& measured, const Judge* judge) const {
+NamedMeans scores_of(const Task& task, const Validation& measured, const Judge* judge) {
   NamedMeans out;
-  if (!task_.perplexity_of.empty())
-    out.emplace_back("perplexity", std::exp(measured.mean(task_.perplexity_of)));
-  if (judge == nullptr) return out;
+  if (!task.perplexity_of.empty())
+    out.emplace_back("perplexity", std::exp(measured.mean(task.perplexity_of)));
+  if (judge == nullptr) return task.perplexity_of.empty() ? measured.means() : out;
   const NamedMeans scores = judge->scores();
   out.insert(out.end(), scores.begin(), scores.end());
   return out;

@@ -14,6 +14,10 @@
 
 namespace tessera {
 
+/// What a task is worth by what was measured and predicted: perplexity, and the judge's scores
+/// (nullptr: there is none); of a task that has neither, its means.
+NamedMeans scores_of(const Task& task, const Validation& measured, const Judge* judge);
+
 class EpochJudge {
  public:
   /// `samples`: those of an epoch. All must outlive it.
@@ -36,8 +40,6 @@ class EpochJudge {
                    TestRecord& record, std::string& problem) const;
 
  private:
-  NamedMeans scores_of(const Validation& measured, const Judge* judge) const;
-
   const RunConfig& config_;
   const Task& task_;
   std::int64_t samples_;

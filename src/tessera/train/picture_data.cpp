@@ -46,6 +46,10 @@ Dataset load_pictures(const RunConfig& config) {
               kInstead);
   refuse_told(config, data_fields(rows::kTokenFiles), kWhat, kInstead);
   auto train = open_pictures(config.data, "data", config.model);
+  require(!train->of_one_class() || config.asked_for.contains("classes"), "data '", train->path(),
+          "': all pictures are of class ", train->label(0), ", so that there is nothing to tell ",
+          "apart; give pictures of other classes too, or --classes ", train->classes() + 1,
+          " if others follow");
   if (config.valid_data.empty())
     return picture_dataset(Pictures::split(std::move(train), config.held_out));
   auto valid = open_pictures(config.valid_data, "valid-data", config.model);

@@ -92,7 +92,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
     config.eod_token = eod_token_of(config, data->vocabulary);
     if (!data->token_files->has(DataPart::Valid)) config.held_out = 0;
   });
-  if (const std::string unread = notice_of_unread_columns(config); !unread.empty())
+  if (const std::string unread = notice_of_other_kinds(config); !unread.empty())
     notices.push_back(unread);
   const std::string digest = data ? data->digest : from ? digest_of(config, *from) : "";
   const Isa isa = config.choices.value_or(machine_choices()).isa;
@@ -144,6 +144,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
       run.notices.push_back(text("of '", pretrained->path(), "' config.json alone is read: all ",
                                  "weights begin with random numbers"));
     compare_model(run.config, *pretrained, problems);
+    check_problem_type(run.config, *pretrained, run.data, run.notices, problems);
     run.anew = head_to_begin_anew(
         run.config, run.data,
         {pretrained->config(), labels.names, pretrained->path(), parameters_of(*pretrained)},

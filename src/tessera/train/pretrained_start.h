@@ -1,6 +1,7 @@
 #pragma once
 /// A run that begins with a model in a folder as Hugging Face saves it.
 
+#include "tessera/data/dataset.h"
 #include "tessera/pretrained/pretrained_model.h"
 #include "tessera/train/config.h"
 #include "tessera/train/problems.h"
@@ -24,5 +25,14 @@ Error with_download_hint(const Error& failure, const std::string& name);
 /// The weights of the folder fit: every field of the model is what it says, but the lengths of
 /// samples.
 void compare_model(const RunConfig& config, const PretrainedModel& from, Problems& problems);
+
+/// problem_type of its config.json: "regression", ...; empty: it says none.
+std::string problem_type(const PretrainedModel& from);
+
+/// What a folder of scores or of several labels for a text (problem_type in its config.json) means
+/// for a run that learns one label of each: a notice. Errors, as problems: the model has one
+/// output, a score, and the labels are numbers.
+void check_problem_type(const RunConfig& config, const PretrainedModel& from, const Dataset& data,
+                        std::vector<std::string>& notices, Problems& problems);
 
 }  // namespace tessera

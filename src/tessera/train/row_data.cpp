@@ -4,10 +4,12 @@
 
 #include "tessera/base/text.h"
 #include "tessera/base/words.h"
+#include "tessera/data/other_kinds.h"
 #include "tessera/data/question_rows.h"
 #include "tessera/data/rows.h"
 #include "tessera/data/tagged_rows.h"
 #include "tessera/train/fields/row.h"
+#include "tessera/train/picture_data.h"
 #include "tessera/train/told_fields.h"
 
 namespace tessera {
@@ -34,7 +36,8 @@ constexpr std::int64_t kMostUntoldContext = 512, kContextStep = 8;
 
 TableOptions table_options(const RunConfig& config) {
   return {.format = find_word<TableFormat>(kTableFormats, config.data_format),
-          .names = config.column_names};
+          .names = config.column_names,
+          .bad_rows = config.skip_bad_rows ? BadRows::LeaveOut : BadRows::LeaveOutFew};
 }
 
 RowsChoice rows_choice(const RunConfig& config) {
@@ -107,7 +110,7 @@ bool is_of_tables(const ModelConfig& model) {
   return is_of_rows(model) && !is_of_words(model) && !is_of_questions(model);
 }
 
-void find_columns(RunConfig& config) {
+void find_columns(RunConfig& config, bool may_lack_labels) {
   if (!is_of_tables(config.model) || config.data.empty()) return;
   if (!config.text_column.empty() && !config.label_column.empty()) return;
   refuse_token_files(config, config.data);
@@ -135,8 +138,9 @@ void find_columns(RunConfig& config) {
   }
   if (config.label_column.empty()) {
     const auto found = std::ranges::find_if(kUsualLabels, has);
-    if (found == std::end(kUsualLabels)) lacks("labels", "label-column", join(kUsualLabels));
-    config.label_column = *found;
+    const bool none = found == std::end(kUsualLabels);
+    if (none && !may_lack_labels) lacks("labels", "label-column", join(kUsualLabels));
+    config.label_column = none ? kUsualLabels[0] : *found;
   }
 }
 
@@ -170,6 +174,7 @@ Dataset load_row_data(const RunConfig& config, const KnownLabels& labels,
   RowsChoice choice = rows_choice(config);
   choice.known_labels = labels.names;
   choice.keeps_labels = labels.only;
+  choice.classes = config.model.classes;
   return vocabulary != nullptr ? load_chosen(config, choice, *vocabulary)
                                : load_chosen(config, choice, vocabulary_choice(config));
 }
@@ -256,13 +261,19 @@ bool rows_fit(const Dataset& data, const RunConfig& config, const Task& task, Pr
   return true;
 }
 
-std::string notice_of_unread_columns(const RunConfig& config) {
-  if (trains_on_rows(config)) return "";
-  for (const std::string& path : config.data) {
-    const auto format = table_format(path);
-    if (format && *format != TableFormat::Tsv)  // which may be pairs of texts
-      return text("'", path, "' is read as a text, with all that is in it; to train on a column, ",
-                  "give text-column");
+std::string notice_of_other_kinds(const RunConfig& config) {
+  if (trains_on_rows(config) || trains_on_pictures(config)) return "";
+  const bool pairs = has_task(config.model, kSeq2SeqLm);
+  for (const auto* const paths : {&config.data, &config.valid_data, &config.test_data}) {
+    for (const std::string& path : *paths) {
+      const auto format = table_format(path);
+      if (format && !(*format == TableFormat::Tsv && pairs))
+        return text("'", path,
+                    "' is read as a text, with all that is in it; to train on a column, ",
+                    "give text-column");
+      if (const std::string kind = other_kind_at(path); !kind.empty())
+        return text("'", path, "' is read byte by byte, and is ", kind);
+    }
   }
   return "";
 }

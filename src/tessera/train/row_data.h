@@ -22,8 +22,9 @@ inline bool trains_on_rows(const RunConfig& config) {
 }
 
 /// Finds the columns of texts and labels that nobody told by their usual names, in the first file.
+/// With `may_lack_labels` the column of labels may be missing, as in rows to test on.
 /// Errors: as of read_table; Fault::Data: it has none of these names.
-void find_columns(RunConfig& config);
+void find_columns(RunConfig& config, bool may_lack_labels = false);
 
 /// The labels of a model that exists.
 struct KnownLabels {
@@ -55,8 +56,8 @@ void find_row_problems(const RunConfig& config, Problems& problems);
 /// samples; false: something is.
 bool rows_fit(const Dataset& data, const RunConfig& config, const Task& task, Problems& problems);
 
-/// "'a.csv' is read as a text ...": of data with columns of which none is named; empty: there is
-/// none.
-std::string notice_of_unread_columns(const RunConfig& config);
+/// "'a.csv' is read as a text ...": of data that is read as a text and is a table of which no
+/// column is named, or another kind of file; empty: there is none.
+std::string notice_of_other_kinds(const RunConfig& config);
 
 }  // namespace tessera

@@ -32,7 +32,8 @@ Dataset encoded_for(const RunConfig& config, const std::optional<Source>& base,
   }
 }
 
-/// All of it is held out.
+}  // namespace
+
 Dataset load_test_data(const RunConfig& config, const Dataset& data) {
   if (!config.program_data.empty())
     fail(Fault::Usage, "test-data '", config.test_data.front(), "' does nothing where a program ",
@@ -40,10 +41,9 @@ Dataset load_test_data(const RunConfig& config, const Dataset& data) {
   if (trains_on_rows(config)) return load_test_rows(config, data);
   if (trains_on_token_files(config)) return load_test_token_files(config, data.vocabulary);
   if (trains_on_pictures(config)) return load_test_pictures(config);
+  refuse_parts_of_token_files(config.test_data);
   return load_test_text(config.test_data, data.vocabulary);
 }
-
-}  // namespace
 
 std::optional<Dataset> load_data(const RunConfig& config, const std::optional<Source>& base,
                                  const KnownLabels& labels, Problems& problems) {
@@ -75,6 +75,7 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
       return;
     }
     refuse_fields_of_token_files(config);
+    refuse_parts_of_token_files(config.data);
     Dataset data = encoded_for(config, base, labels);
     if (!config.valid_data.empty()) hold_out(data, config.valid_data);
     out = std::move(data);

@@ -27,6 +27,10 @@ void check_data(PreparedRun& run, Problems& problems);
 /// A vocabulary from a checkpoint may be larger than its model's. Errors: as of require_ids.
 void require_ids_of(const Dataset& data, std::int64_t vocabulary);
 
+/// Reads config.test_data, all of which is held out, in the vocabulary and with the labels of
+/// `data`, what trains.
+Dataset load_test_data(const RunConfig& config, const Dataset& data);
+
 /// Reads config.test_data into `run`, whose data is known and has no problems: all of it is held
 /// out, in the vocabulary and with the labels of the data that trains.
 void take_test_data(PreparedRun& run, Problems& problems);

@@ -18,14 +18,8 @@ bool RunEvaluations::due(std::int64_t step, std::int64_t consumed) const {
 }
 
 bool RunEvaluations::measure(const Samples& samples, Validation& measured) {
-  const std::int64_t batch = evaluation_batch(parts_.run.config), size = samples.size();
-  for (std::int64_t first = 0; first < size; first += batch) {
-    if (stopped()) return false;
-    parts_.runs.run(kEvaluateProgram,
-                    [&](BatchInputs& inputs) { samples.fill(first, batch, inputs); });
-    measured.add(parts_.runs.crew().executor(), first, std::min(batch, size - first));
-  }
-  return true;
+  return measure_samples(parts_.runs, samples, evaluation_batch(parts_.run.config), measured,
+                         [&] { return stopped(); });
 }
 
 bool RunEvaluations::validate(std::int64_t step, std::int64_t consumed) {

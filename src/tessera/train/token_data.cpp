@@ -5,6 +5,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
+#include "tessera/data/other_kinds.h"
 #include "tessera/models/family.h"
 #include "tessera/train/fields/row.h"
 #include "tessera/train/prepare.h"
@@ -91,6 +92,14 @@ void refuse_fields_of_token_files(const RunConfig& config) {
           "document; leave them out, or give token files, as preprocess_data makes them");
   refuse_told(config, data_fields(rows::kTokenFiles), "a text",
               "leave it out, or give token files, as preprocess_data makes them");
+}
+
+void refuse_parts_of_token_files(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    const bool is_part = path.ends_with(".bin") || path.ends_with(".idx");
+    const std::string kind = is_part ? other_kind_at(path) : "";
+    require(kind.empty(), "'", path, "' is ", kind);
+  }
 }
 
 void compare_token_order(const RunConfig& here, const RunConfig& there, const Dataset& data,

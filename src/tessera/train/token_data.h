@@ -29,6 +29,10 @@ std::int64_t eod_token_of(const RunConfig& config, const Vocabulary& vocabulary)
 /// Of data that is no token files. Errors: Fault::Usage: a field that was told and does nothing.
 void refuse_fields_of_token_files(const RunConfig& config);
 
+/// Errors: Fault::Usage: one of them is the .bin or .idx of token files, which are named by their
+/// prefix.
+void refuse_parts_of_token_files(const std::vector<std::string>& paths);
+
 /// The order of samples depends on how many passes over the data the steps take. Errors:
 /// Fault::Usage: it is another one than that of the run that is resumed, `there`, and changes are
 /// not allowed; where they are, `notices` says so.

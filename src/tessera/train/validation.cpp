@@ -39,6 +39,17 @@ NamedMeans Validation::means() const {
   return out;
 }
 
+bool measure_samples(MeasuredRuns& runs, const Samples& samples, std::int64_t batch,
+                     Validation& measured, const std::function<bool()>& stopped) {
+  const std::int64_t size = samples.size();
+  for (std::int64_t first = 0; first < size; first += batch) {
+    if (stopped()) return false;
+    runs.run(kEvaluateProgram, [&](BatchInputs& inputs) { samples.fill(first, batch, inputs); });
+    measured.add(runs.crew().executor(), first, std::min(batch, size - first));
+  }
+  return true;
+}
+
 Predictions predictions_of(const Executor& executor) {
   const std::string prefix = prediction_metric("");
   Predictions out;

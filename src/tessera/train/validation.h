@@ -1,12 +1,14 @@
 #pragma once
 /// What a validation measures.
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "tessera/models/task.h"
 #include "tessera/runtime/executor.h"
 #include "tessera/train/callbacks.h"
+#include "tessera/train/measured_runs.h"
 
 namespace tessera {
 
@@ -31,6 +33,11 @@ class Validation {
   Judge* judge_;
   std::vector<double> sums_, counts_;
 };
+
+/// Runs program "evaluate" over all samples, `batch` at a time. False: `stopped` said so before the
+/// end.
+bool measure_samples(MeasuredRuns& runs, const Samples& samples, std::int64_t batch,
+                     Validation& measured, const std::function<bool()>& stopped);
 
 /// What program "evaluate" predicted in its last run.
 Predictions predictions_of(const Executor& executor);

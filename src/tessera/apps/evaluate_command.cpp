@@ -1,0 +1,242 @@
+/// tessera predict and tessera evaluate: a trained model on other data.
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "tessera/apps/agreement.h"
+#include "tessera/apps/command.h"
+#include "tessera/apps/flags.h"
+#include "tessera/apps/instruction_set.h"
+#include "tessera/apps/ranks.h"
+#include "tessera/apps/result_file.h"
+#include "tessera/apps/sample_request.h"
+#include "tessera/apps/take_machine.h"
+#include "tessera/base/counted.h"
+#include "tessera/base/text.h"
+#include "tessera/data/file.h"
+#include "tessera/train/evaluation.h"
+#include "tessera/train/fields.h"
+#include "tessera/train/metrics.h"
+#include "tessera/train/programs.h"
+#include "tessera/train/recorded.h"
+#include "tessera/train/validation.h"
+
+namespace tessera {
+
+namespace {
+
+/// What `tessera predict` or `tessera evaluate` was asked to do.
+struct EvaluationAsked {
+  RanksCommand command;
+  bool predicts = false, help = false, as_json = false;
+  std::string path, output;  // output empty: the screen
+  std::int64_t batch = 32;
+  std::vector<std::string> notices;
+};
+
+std::vector<Flag> evaluation_flags(bool predicts, const OwnFamilies& families) {
+  std::vector<Flag> out = {{"data",
+                            {"test-data"},
+                            "FILE",
+                            "what is predicted: a file of the kind that the model was trained on"},
+                           {"batch-size",
+                            {"per-device-eval-batch-size"},
+                            "N",
+                            "samples that are computed at a time, on all devices together [32]"}};
+  if (predicts) {
+    out.push_back({"output", {}, "FILE", "write the table there; - or without: standard output"});
+    out.push_back({"overwrite", {}, "", "replace the file of --output where it exists"});
+  } else {
+    out.front().help = "what is evaluated: a file of the kind that the model was trained on";
+    out.push_back({"json", {}, "", "print JSON"});
+  }
+  const std::vector<std::string_view> read = evaluation_fields();
+  for (Flag& flag : field_flags(families)) {
+    const auto* const field =
+        std::ranges::find(kSampleMachineFields, flag.name, &MachineField::name);
+    const bool machine = field != std::end(kSampleMachineFields);
+    if (!machine && std::ranges::find(read, flag.name) == read.end()) continue;
+    if (flag.name == "devices") flag.help = "devices, each a rank with threads of its own [1]";
+    out.push_back(std::move(flag));
+  }
+  return out;
+}
+
+/// Where the table goes; empty: to standard output.
+std::string take_output(ParsedFlags& parsed, const std::string& data, Problems& problems) {
+  const bool overwrite = parsed.take_switch("overwrite");
+  if (const std::string* given = parsed.find("output"); given != nullptr && *given == "-") {
+    parsed.take_value("output");
+    return "";
+  }
+  std::string out = take_result_file(parsed, "output", problems);
+  if (out.empty()) return out;
+  const NamedFile result[] = {{"output", out}}, read[] = {{"data", data}};
+  check_apart(result, read, problems);
+  std::error_code ignored;
+  if (!overwrite && out != data && std::filesystem::exists(out, ignored))
+    problems.add(
+        text("--output '", out, "' exists; give another file, or --overwrite to replace it"));
+  return out;
+}
+
+EvaluationAsked read_evaluation(const Arguments& arguments, bool predicts,
+                                const OwnFamilies& families) {
+  EvaluationAsked out{
+      .command = {.name = predicts ? "predict" : "evaluate", .config = {}, .problems = {}},
+      .predicts = predicts,
+      .path = {},
+      .output = {},
+      .notices = {}};
+  Problems& problems = out.command.problems;
+  ParsedFlags parsed = parse_flags(arguments, evaluation_flags(predicts, families), problems);
+  out.help = parsed.help;
+  if (out.help) return out;
+  const std::string data = parsed.take_value("data"), batch = parsed.take_value("batch-size");
+  if (data.empty()) problems.add("data is missing; give a file, like --data texts.tsv");
+  if (!batch.empty() && !problems.gather([&] { read_number("--batch-size", batch, &out.batch); })) {
+    problems.refuse("batch-size");
+  } else if (out.batch < 1 || out.batch > 1'000'000) {
+    problems.add(text("--batch-size is ", out.batch, "; it must be from 1 to 1000000"));
+  }
+  if (predicts) out.output = take_output(parsed, data, problems);
+  if (!predicts) out.as_json = parsed.take_switch("json");
+  if (parsed.words.size() == 1) {
+    out.path = parsed.words.front();
+  } else {
+    problems.add(text(out.command.name, " takes one PATH, not ", parsed.words.size(),
+                      "; give a run, a checkpoint or a folder of Hugging Face, like tessera ",
+                      out.command.name, " runs/first --data ", data.empty() ? "FILE" : data));
+  }
+  out.command.devices_told = parsed.find("devices") != nullptr;
+  out.command.config = configure(parsed, problems, out.notices, families);
+  out.command.config.test_data = {data};
+  return out;
+}
+
+/// Names under which rank 0 tells the others which programs there are.
+constexpr const char* kTextsAtATimeKey = "evaluation.texts";
+
+/// What all ranks compile.
+struct EvaluationPrograms {
+  RunConfig config;
+  std::int64_t texts = 0;  // that are written at a time; 0: none, labels are predicted
+};
+
+/// Rank 0 finds it, and has the model and the data.
+EvaluationPrograms find_programs(Communicator* launched, const EvaluationAsked& asked,
+                                 std::optional<Evaluation>& evaluation) {
+  RunConfig config = asked.command.config;
+  Problems problems = asked.command.problems;
+  agree_on_choices(config, launched, problems);
+  take_machine(config, launched, problems);
+  take_launched_devices(config, asked.command.devices_told, launched, problems);
+  const auto found = from_leader(launched, [&] {
+    problems.raise();
+    evaluation.emplace(prepare_evaluation(asked.path, config, asked.batch, asked.predicts));
+    std::map<std::string, std::string> out = record_of(evaluation->config);
+    out[kTextsAtATimeKey] = text(std::min(std::ssize(evaluation->sources), asked.batch));
+    return out;
+  });
+  RunConfig recorded = config_of(found, "the configuration of rank 0", config.families);
+  complete(recorded);
+  EvaluationPrograms out{on_devices_of(recorded, config, asked.batch)};
+  read_number(kTextsAtATimeKey, found.at(kTextsAtATimeKey), &out.texts);
+  share_cores(out.config, launched);
+  return out;
+}
+
+void print_evaluated(const Evaluated& evaluated, const EvaluationAsked& asked, Console& console) {
+  const std::string& data = asked.command.config.test_data.front();
+  if (asked.as_json) {
+    nlohmann::ordered_json out = {{"model", asked.path},
+                                  {"data", data},
+                                  {"samples", evaluated.samples},
+                                  {"loss", evaluated.loss}};
+    for (const auto& [name, score] : evaluated.scores) out[name] = score;
+    console.out << out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+                << "\n";
+    return;
+  }
+  const auto line = [&](std::string name, double value) {
+    name.resize(std::max<std::size_t>(name.size() + 2, 16), ' ');
+    console.out << name << json_number(value) << "\n";
+  };
+  console.out << asked.path << " on " << counted(evaluated.samples, "sample") << " of '" << data
+              << "'\n";
+  line("loss", evaluated.loss);
+  for (const auto& [name, score] : evaluated.scores) line(name, score);
+}
+
+void print_predicted(const PredictionTable& table, const EvaluationAsked& asked, Console& console) {
+  if (asked.output.empty()) {
+    console.out << to_tsv(table);
+    return;
+  }
+  write_atomically(asked.output, to_tsv(table));
+  console.out << "wrote predictions of " << counted(std::ssize(table.rows), "row") << " to '"
+              << asked.output << "'\n";
+}
+
+int evaluate_on(Communicator* launched, const EvaluationAsked& asked, Console& console,
+                const OwnFamilies& families) {
+  if (asked.help) {
+    console.out
+        << "tessera " << asked.command.name << " PATH --data FILE [FLAG...]\n\n"
+        << "PATH is the folder of a run (its newest checkpoint), a checkpoint, or a folder "
+           "of Hugging Face.\n"
+        << (asked.predicts
+                ? "Writes a table, tabs between: the columns of each row that are no texts, "
+                  "the prediction, and\nprobabilities.\n\n"
+                : "Prints the loss, and the scores of the model's task.\n\n")
+        << flags_help(evaluation_flags(asked.predicts, families), console.columns);
+    return 0;
+  }
+  std::optional<Evaluation> evaluation;
+  const EvaluationPrograms programs = find_programs(launched, asked, evaluation);
+  const RunConfig& config = programs.config;
+  if (evaluation) {
+    std::vector<std::string> notices = asked.notices;
+    notices.insert(notices.end(), evaluation->notices.begin(), evaluation->notices.end());
+    for (const std::string& notice : notices) console.err << "notice: " << notice << "\n";
+    evaluation->config = config;
+  }
+  const WantedPrograms wanted{
+      .train = false, .evaluate = programs.texts == 0, .texts = programs.texts};
+  on_ranks(config, launched, console, [&](Communicator* world, Device& device) {
+    const int rank = world == nullptr ? 0 : world->rank();
+    Crew crew(compile_programs(config, wanted, device, rank).plan, device, world, kFast);
+    if (rank > 0) return crew.follow();
+    load_weights(crew, *evaluation);
+    if (asked.predicts) {
+      print_predicted(predict(crew, *evaluation), asked, console);
+    } else {
+      print_evaluated(evaluate(crew, *evaluation), asked, console);
+    }
+    crew.dismiss();
+  });
+  return 0;
+}
+
+int evaluate_as_asked(const Arguments& arguments, Console& console, const OwnFamilies& families,
+                      bool predicts) {
+  const EvaluationAsked asked = read_evaluation(arguments, predicts, families);
+  return on_launched_ranks(asked.command, console, [&](Communicator* launched, Console& mine) {
+    return evaluate_on(launched, asked, mine, families);
+  });
+}
+
+}  // namespace
+
+int predict_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
+  return evaluate_as_asked(arguments, console, families, /*predicts=*/true);
+}
+
+int evaluate_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
+  return evaluate_as_asked(arguments, console, families, /*predicts=*/false);
+}
+
+}  // namespace tessera

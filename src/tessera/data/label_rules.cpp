@@ -1,0 +1,89 @@
+#include "tessera/data/label_rules.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <set>
+
+#include "tessera/base/counted.h"
+#include "tessera/base/error.h"
+#include "tessera/data/row_labels.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr const char *kMinusOne = "-1", *kDash = "-";
+constexpr const char* kNoLabel[] = {kMinusOne, "-1.0", kDash};
+constexpr std::int64_t kFewRows = 10;  // of which each may have a label of its own
+
+std::optional<double> number_in(std::string_view name) {
+  double out = 0;
+  const auto [end, failure] = std::from_chars(name.data(), name.data() + name.size(), out);
+  const bool whole_name = failure == std::errc() && end == name.data() + name.size();
+  return whole_name && std::isfinite(out) ? std::optional(out) : std::nullopt;
+}
+
+bool is_whole(double number) { return number == std::floor(number); }
+
+/// They are numbers, and not 0, 1, 2, ... without a gap.
+bool are_other_numbers(const std::set<std::string>& names) {
+  std::set<double> numbers;
+  for (const std::string& name : names) {
+    const std::optional<double> number = number_in(name);
+    if (!number) return false;
+    numbers.insert(*number);
+  }
+  double next = 0;
+  return std::ranges::any_of(numbers, [&](double number) { return number != next++; });
+}
+
+}  // namespace
+
+std::vector<std::string> words_for_no_label(std::span<const std::string> labels,
+                                            std::span<const std::string> known) {
+  std::set<std::string> classes(labels.begin(), labels.end());
+  std::vector<std::string> found;
+  for (const char* const word : kNoLabel) {
+    if (std::ranges::find(known, word) == known.end() && classes.erase(word) > 0)
+      found.emplace_back(word);
+  }
+  if (classes.empty()) return {};
+  const bool signs = classes.contains("+"), others = are_other_numbers(classes);
+  std::erase_if(found, [&](const std::string& word) { return word == kDash ? signs : others; });
+  return found;
+}
+
+std::vector<std::string> words_for_no_label(std::span<const std::string> known) {
+  std::vector<std::string> out(std::begin(kNoLabel), std::end(kNoLabel));
+  out.emplace_back();
+  std::erase_if(
+      out, [&](const std::string& word) { return std::ranges::find(known, word) != known.end(); });
+  return out;
+}
+
+void require_classes(std::span<const std::string> names, std::int64_t count, const char* noun,
+                     std::int64_t classes, const std::string& where) {
+  const bool numbers = std::ranges::all_of(
+      names, [](const std::string& name) { return number_in(name).has_value(); });
+  const auto fraction = std::ranges::find_if(
+      names, [](const std::string& name) { return !is_whole(number_in(name).value_or(0)); });
+  if (numbers && fraction != names.end())
+    fail(Fault::Data, where, " has scores, like ", *fraction, ", and not labels: each of ",
+         std::ssize(names), " numbers would be a class of its own. Scores are learned by ",
+         "regression, which there is not yet; give a column of labels by label-column, or, if the ",
+         "numbers are names of classes, write them as words, like class-", *fraction);
+  if (classes > 1) return;
+  if (names.size() == 1)
+    fail(Fault::Data, where, " has one label alone, ", label_names_text(names), ", in all of its ",
+         counted(count, noun), ", so that there is nothing to tell apart; give ", noun,
+         "s of other labels too, another column by label-column, or --classes 2 if others follow");
+  if (count >= kFewRows && 2 * std::ssize(names) > count)
+    fail(Fault::Data, where, " has ", counted(std::ssize(names), "label"), " in ",
+         counted(count, noun), ", ", label_names_text(names.first(3)),
+         ", ..., which looks like a name of each ", noun, " and not like a class; give the column ",
+         "of labels by label-column, or, if these are classes, --classes ", std::ssize(names));
+}
+
+}  // namespace tessera

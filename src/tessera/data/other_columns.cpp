@@ -1,0 +1,67 @@
+#include "tessera/data/other_columns.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "tessera/base/utf8.h"
+#include "tessera/data/file.h"
+
+namespace tessera {
+
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string cell_text(const ordered_json& value) {
+  if (value.is_null()) return "";
+  return value.is_string() ? value.get<std::string>()
+                           : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
+}
+
+OtherColumns of_json_lines(std::string_view bytes, const Table& read,
+                           std::span<const std::string> texts) {
+  if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
+  OtherColumns out;
+  std::int64_t line = 0;
+  for (std::size_t at = 0, row = 0; row < read.lines.size(); ++row) {
+    std::string_view json;
+    for (; line < read.lines[row]; ++line) {
+      const std::size_t end = std::min(bytes.find('\n', at), bytes.size());
+      json = bytes.substr(at, end - at);
+      at = end + 1;
+    }
+    std::vector<std::string>& cells = out.rows.emplace_back(out.names.size());
+    for (const auto& [key, value] : ordered_json::parse(json).items()) {
+      if (std::ranges::find(texts, key) != texts.end()) continue;
+      const auto found = std::ranges::find(out.names, key);
+      const auto column = static_cast<std::size_t>(found - out.names.begin());
+      if (found == out.names.end()) {
+        out.names.push_back(key);
+        cells.emplace_back();
+      }
+      cells[column] = cell_text(value);
+    }
+  }
+  for (std::vector<std::string>& cells : out.rows) cells.resize(out.names.size());
+  return out;
+}
+
+}  // namespace
+
+OtherColumns read_other_columns(const std::string& path, std::span<const std::string> texts,
+                                const TableOptions& options) {
+  if (table_format(path, options) == TableFormat::JsonLines)
+    return of_json_lines(read_file(path), read_table(path, texts, options), texts);
+  OtherColumns out;
+  for (const std::string& name : table_columns(path, options)) {
+    if (std::ranges::find(texts, name) == texts.end()) out.names.push_back(name);
+  }
+  Table table = read_table(path, out.names, options);
+  for (std::size_t row = 0; row < table.lines.size(); ++row) {
+    std::vector<std::string>& cells = out.rows.emplace_back();
+    for (std::vector<std::string>& column : table.columns) cells.push_back(std::move(column[row]));
+  }
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,325 @@
+#include "tessera/train/evaluation.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "tessera/base/text.h"
+#include "tessera/base/words.h"
+#include "tessera/data/question_rows.h"
+#include "tessera/models/family.h"
+#include "tessera/train/epoch_judge.h"
+#include "tessera/train/fields.h"
+#include "tessera/train/measured_runs.h"
+#include "tessera/train/picture_data.h"
+#include "tessera/train/pretrained_start.h"
+#include "tessera/train/programs.h"
+#include "tessera/train/recorded.h"
+#include "tessera/train/row_data.h"
+#include "tessera/train/run_data.h"
+#include "tessera/train/run_source.h"
+#include "tessera/train/text_model.h"
+#include "tessera/train/validation.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::string_view kDataFields[] = {"text-column",   "text-pair-column", "target-column",
+                                            "label-column",  "column-names",     "data-format",
+                                            "skip-bad-rows", "tokenizer",        "tokenizer-type",
+                                            "vocab-file",    "merge-file",       "bf16",
+                                            "fp16",          "mixed-precision"};
+constexpr std::string_view kDeviceFields[] = {"devices",
+                                              "tensor-model-parallel-size",
+                                              "pipeline-model-parallel-size",
+                                              "machine",
+                                              "distributed-timeout",
+                                              "threads",
+                                              "graph-optimization",
+                                              "max-isa",
+                                              "amx",
+                                              "pack-weights"};
+
+void take_fields(RunConfig& to, const RunConfig& from, std::span<const std::string_view> names,
+                 bool given_alone) {
+  for (const std::string_view name : names) {
+    if (given_alone && from.untold.contains(name)) continue;
+    const Field& field = *find_field(name).field;
+    set_text(field, to, get_text(field, from), name);
+  }
+}
+
+/// Names of the classes of a folder: their numbers where nobody named them.
+std::vector<std::string> labels_of(const PretrainedModel& from) {
+  std::vector<std::string> out = from.labels();
+  for (std::int64_t i = 0; out.empty() && i < from.config().classes; ++i) out.push_back(text(i));
+  if (out.size() == 1 && from.config().classes > 1) {
+    for (std::int64_t i = 1; i < from.config().classes; ++i) out.push_back(text(i));
+  }
+  return out;
+}
+
+Vocabulary vocabulary_at(const RunConfig& config, const std::string& path) {
+  if (config.model.family == "vit") return Vocabulary::ids(1);
+  const TokenizerChoice choice = tokenizer_choice(config);
+  require(!choice.none(), "'", path, "' has no tokenizer, so that its texts cannot be made into ",
+          "tokens; copy its files there, or give it by tokenizer");
+  return Vocabulary::tokenizer(load_tokenizer(choice));
+}
+
+void open_model(const std::string& path, const RunConfig& asked, Evaluation& out,
+                std::vector<std::string>& labels) {
+  out.config = asked;
+  if (PretrainedModel::is_at(path)) {
+    out.pretrained.emplace(PretrainedModel::open(path));
+    take_model(out.config, *out.pretrained);
+    complete(out.config);
+    out.vocabulary = vocabulary_at(out.config, path);
+    labels = labels_of(*out.pretrained);
+    for (const std::string& notice : out.pretrained->notices()) out.notices.push_back(notice);
+    const std::string type = problem_type(*out.pretrained);
+    require(type.empty() || type == "single_label_classification", "'", path,
+            "' has the problem_type ", type, ", and what such a model tells is no probability of ",
+            "one label; give a model that tells one label of each text");
+    return;
+  }
+  RunConfig init = asked;
+  init.init_from = path;
+  Source source = open_init(init);
+  out.config = source.run.config;
+  take_fields(out.config, asked, kDataFields, /*given_alone=*/true);
+  out.vocabulary = std::move(source.run.vocabulary);
+  labels = std::move(source.run.labels);
+  out.checkpoint.emplace(std::move(source.checkpoint));
+}
+
+/// A file whose name says what it is is read so, whatever that of the training was.
+void take_data_format(RunConfig& config, const RunConfig& asked) {
+  if (asked.untold.contains("data-format") && table_format(config.test_data.front()))
+    config.data_format = kDataFormats[0];
+}
+
+/// Samples of rows are as long as the longest, as far as positions reach.
+void leave_length_open(ModelConfig& model) {
+  if (!is_of_rows(model)) return;
+  if (model.positions == 0 && reads_field(model, "positions")) model.positions = model.context;
+  model.context = 0;
+}
+
+/// It writes a text from another one.
+bool writes_texts(const Task& task) { return task.text && task.text->source > 0; }
+
+TableOptions options_of(const RunConfig& config) {
+  return {.format = find_word<TableFormat>(kTableFormats, config.data_format),
+          .names = config.column_names,
+          .bad_rows = config.skip_bad_rows ? BadRows::LeaveOut : BadRows::Refuse};
+}
+
+/// The columns of texts of a table; empty: the data is none.
+std::vector<std::string> text_columns(const RunConfig& config) {
+  std::vector<std::string> out;
+  if (is_of_rows(config.model) && !is_of_tables(config.model)) return out;
+  for (const std::string* name :
+       {&config.text_column, &config.text_pair_column, &config.target_column}) {
+    if (!name->empty()) out.push_back(*name);
+  }
+  return out;
+}
+
+/// What texts are written from: a column, or what stands before the tab of each line.
+std::vector<GivenText> texts_to_write_from(const RunConfig& config) {
+  const std::string& path = config.test_data.front();
+  std::vector<GivenText> out;
+  if (!config.text_column.empty()) {
+    Table table = read_table(path, std::array{config.text_column}, options_of(config));
+    for (std::size_t row = 0; row < table.lines.size(); ++row)
+      out.push_back({std::move(table.columns[0][row]),
+                     text("line ", table.lines[row], " of '", path, "'"), Fault::Data});
+    return out;
+  }
+  out = given_lines(path);
+  for (GivenText& given : out)
+    given.text.resize(std::min(given.text.find('\t'), given.text.size()));
+  return out;
+}
+
+/// A dataset that trained the model, as far as those to test on ask.
+Dataset trained_on(const Vocabulary& vocabulary, std::vector<std::string> labels) {
+  Dataset out{vocabulary, TokenStream::none(), {}, {}, ""};
+  out.labels.names = std::move(labels);
+  return out;
+}
+
+void load_evaluated(Evaluation& out, std::vector<std::string> labels, bool predicts) {
+  RunConfig& config = out.config;
+  try {
+    out.data.emplace(load_test_data(config, trained_on(out.vocabulary, std::move(labels))));
+  } catch (const Error& error) {
+    const bool columns = is_of_tables(config.model) || !config.text_column.empty();
+    throw columns ? error.with(text("texts are read from ", column_names_text(text_columns(config)),
+                                    " and labels from '", config.label_column, "'; --text-column, ",
+                                    "--text-pair-column and --label-column name others"))
+                  : error;
+  }
+  const Dataset& data = *out.data;
+  complete_from_data(config, data);
+  Problems problems;
+  problems.add(tessera::problems(config.model));
+  problems.raise();
+  const Task task = task_of(config.model);
+  const std::vector<DataKind> taken = data_taken(task);
+  if (std::ranges::find(taken, data.kind()) == taken.end())
+    fail(Fault::Usage, "a model of family ", config.model.family, " takes ", to_text(taken.front()),
+         ", and '", config.test_data.front(), "' is ", to_text(data.kind()), "; give other data");
+  require_ids_of(data, config.model.vocabulary);
+  if (data.unlabelled && !predicts)
+    fail(Fault::Data, "'", config.test_data.front(),
+         "' has no labels, so that there is nothing to ",
+         "score; give data with labels, or predict them by tessera predict");
+  const std::unique_ptr<Samples> samples = task.valid_samples(data, test_choices(config));
+  for (const std::string& notice : {data.rows.notice, samples->notice()}) {
+    if (!notice.empty()) out.notices.push_back(notice);
+  }
+}
+
+/// Columns of the data beside what is predicted.
+OtherColumns columns_of(const RunConfig& config) {
+  const std::vector<std::string> texts = text_columns(config);
+  if (texts.empty()) return {};
+  std::vector<std::string> read = texts;
+  if (!config.target_column.empty()) std::erase(read, config.target_column);
+  OtherColumns out = read_other_columns(config.test_data.front(), read, options_of(config));
+  for (std::size_t i = 0; i < out.names.size(); ++i) {
+    if (out.names[i] != config.target_column) continue;
+    out.names.erase(out.names.begin() + static_cast<std::ptrdiff_t>(i));
+    for (auto& row : out.rows) row.erase(row.begin() + static_cast<std::ptrdiff_t>(i));
+    break;
+  }
+  return out;
+}
+
+/// `predicted`, of which the columns in `left_out` are no more wanted, behind those of the rows.
+PredictionTable beside(const Evaluation& evaluation, const PredictionTable& predicted,
+                       std::span<const std::string_view> left_out) {
+  const OtherColumns& others = evaluation.columns;
+  check(others.names.empty() || others.rows.size() == predicted.rows.size(), "predictions of ",
+        predicted.rows.size(), " rows of ", others.rows.size());
+  PredictionTable out{others.names, others.rows};
+  out.rows.resize(predicted.rows.size());
+  for (std::size_t k = 0; k < predicted.columns.size(); ++k) {
+    const std::string& name = predicted.columns[k];
+    if (std::ranges::find(left_out, name) != left_out.end()) continue;
+    if (std::ranges::find(others.names, name) != others.names.end())
+      fail(Fault::Data, "'", evaluation.config.test_data.front(), "' has a column ",
+           column_names_text({&name, 1}), ", which is what a prediction is called; rename it");
+    out.columns.push_back(name);
+    for (std::size_t row = 0; row < out.rows.size(); ++row)
+      out.rows[row].push_back(predicted.rows[row][k]);
+  }
+  return out;
+}
+
+PredictionTable written_texts(Crew& crew, const Evaluation& evaluation, const Task& task) {
+  TextModel model(crew, *task.text);
+  const std::vector<Beginning> beginnings = beginnings_of(
+      evaluation.sources, *task.text, evaluation.vocabulary, evaluation.config.model.vocabulary);
+  PredictionTable out{{"prediction"}, {}};
+  write_texts(model, evaluation.vocabulary, beginnings,
+              {.tokens = task.text->context, .temperature = 0}, [&](const Tokens& written) {
+                out.rows.push_back({evaluation.vocabulary.decode_text(written)});
+              });
+  return out;
+}
+
+}  // namespace
+
+std::vector<std::string_view> evaluation_fields() {
+  return {std::begin(kDataFields), std::end(kDataFields)};
+}
+
+RunConfig on_devices_of(const RunConfig& config, const RunConfig& asked, std::int64_t batch) {
+  RunConfig out = config;
+  out.dump_dir.clear();
+  out.parallel = {.machine = asked.parallel.machine};
+  take_fields(out, asked, kDeviceFields, /*given_alone=*/false);
+  out.choices = asked.choices;
+  const std::int64_t data = std::max<std::int64_t>(out.parallel.data(), 1);
+  out.micro_batch_size = (batch + data - 1) / data;
+  out.global_batch_size = out.micro_batch_size * data;
+  return out;
+}
+
+Evaluation prepare_evaluation(const std::string& path, const RunConfig& asked, std::int64_t batch,
+                              bool predicts) {
+  Evaluation out;
+  std::vector<std::string> labels;
+  open_model(path, asked, out, labels);
+  RunConfig& config = out.config;
+  config.data = config.test_data = asked.test_data;
+  config.valid_data.clear();
+  config.bucket_lengths.clear();
+  config.epochs = 0;
+  take_data_format(config, asked);
+  if (out.pretrained) find_columns(config, /*may_lack_labels=*/true);
+  config = on_devices_of(config, asked, batch);
+  Problems problems;
+  problems.add(tessera::problems(config.parallel, config.model));
+  problems.raise();
+  const Task task = task_of(config.model);
+  if (predicts) out.columns = columns_of(config);
+  if (predicts && writes_texts(task)) {
+    out.sources = texts_to_write_from(config);
+    beginnings_of(out.sources, *task.text, out.vocabulary, config.model.vocabulary);
+    return out;
+  }
+  require(!predicts || task.judge != nullptr, "'", path, "' is a model of family ",
+          config.model.family, " and task ", family_task(config.model).name,
+          ", which predicts no labels; tessera evaluate says what it is worth",
+          task.text ? ", and tessera sample lets it write" : "");
+  leave_length_open(config.model);
+  load_evaluated(out, std::move(labels), predicts);
+  return out;
+}
+
+void load_weights(Crew& crew, const Evaluation& evaluation) {
+  const std::string lacking = evaluation.checkpoint ? crew.load_weights(*evaluation.checkpoint)
+                                                    : crew.load_weights(*evaluation.pretrained);
+  if (!lacking.empty() || (evaluation.pretrained && evaluation.pretrained->parameters().empty()))
+    fail(Fault::Checkpoint, lacking.empty() ? "the folder has no weights" : lacking,
+         ": what is not trained predicts nothing; give a model that was trained for the task");
+}
+
+Evaluated evaluate(Crew& crew, const Evaluation& evaluation) {
+  const Task task = task_of(evaluation.config.model);
+  const Dataset& data = *evaluation.data;
+  const std::unique_ptr<Samples> samples =
+      task.valid_samples(data, test_choices(evaluation.config));
+  const std::unique_ptr<Judge> judge = task.judge ? task.judge(data) : nullptr;
+  Validation measured(task.means, judge.get());
+  MeasuredRuns runs(crew);
+  measure_samples(runs, *samples, evaluation_batch(evaluation.config), measured,
+                  [] { return false; });
+  return {samples->size(), measured.loss(), scores_of(task, measured, judge.get())};
+}
+
+PredictionTable predict(Crew& crew, const Evaluation& evaluation) {
+  const Task task = task_of(evaluation.config.model);
+  if (!evaluation.data) return beside(evaluation, written_texts(crew, evaluation, task), {});
+  const Dataset& data = *evaluation.data;
+  const std::unique_ptr<Samples> samples =
+      task.valid_samples(data, test_choices(evaluation.config));
+  const std::unique_ptr<Judge> judge = task.judge(data);
+  judge->keep_probabilities();
+  Validation measured(task.means, judge.get());
+  MeasuredRuns runs(crew);
+  measure_samples(runs, *samples, evaluation_batch(evaluation.config), measured,
+                  [] { return false; });
+  // Labels of a table's rows are among its columns; answers are texts.
+  constexpr std::string_view kNumber[] = {"row"}, kNumberAndLabel[] = {"row", "label"};
+  const bool of_words_or_pictures = !is_of_tables(evaluation.config.model) && !data.questions;
+  return of_words_or_pictures ? beside(evaluation, judge->table(), kNumber)
+                              : beside(evaluation, judge->table(), kNumberAndLabel);
+}
+
+}  // namespace tessera

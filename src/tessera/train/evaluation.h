@@ -1,0 +1,65 @@
+#pragma once
+/// A trained model on other data than it was trained on: what it predicts, and what that is worth.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tessera/data/dataset.h"
+#include "tessera/data/other_columns.h"
+#include "tessera/models/judge.h"
+#include "tessera/pretrained/pretrained_model.h"
+#include "tessera/train/checkpoint.h"
+#include "tessera/train/config.h"
+#include "tessera/train/crew.h"
+#include "tessera/train/written_sample.h"
+
+namespace tessera {
+
+/// A trained model and its data, held against each other.
+struct Evaluation {
+  RunConfig config = {};  // of the model, complete, on the machine that was asked for
+  Vocabulary vocabulary = Vocabulary::bytes();
+  std::optional<Checkpoint> checkpoint = {};  // one of these has the weights
+  std::optional<PretrainedModel> pretrained = {};
+  std::optional<Dataset> data = {};     // all of it is held out; none: texts are written
+  std::vector<GivenText> sources = {};  // from which texts are written
+  OtherColumns columns = {};            // of the rows, where they are predicted
+  std::vector<std::string> notices = {};
+};
+
+/// Fields of a run's configuration that say how the data is read, and in which floats the model
+/// computes: what a run recorded of them holds unless they are given.
+std::vector<std::string_view> evaluation_fields();
+
+/// `config`: the recorded one, computing `batch` samples at a time on the devices of `asked`.
+RunConfig on_devices_of(const RunConfig& config, const RunConfig& asked, std::int64_t batch);
+
+/// Opens the model at `path`, a run, a checkpoint or a folder of Hugging Face, and reads
+/// asked.test_data for it. `predicts`: for predictions, so that it may lack labels; else it is
+/// scored.
+/// Errors: as of Checkpoint::open, PretrainedModel::open and load_test_data; Fault::Usage: the
+/// model predicts nothing of a row; a folder without a tokenizer; fields that do not fit.
+/// Fault::Data: nothing to score.
+Evaluation prepare_evaluation(const std::string& path, const RunConfig& asked, std::int64_t batch,
+                              bool predicts);
+
+/// Loads the weights. Errors: Fault::Checkpoint: some parameters are missing, or others.
+void load_weights(Crew& crew, const Evaluation& evaluation);
+
+struct Evaluated {
+  std::int64_t samples = 0;
+  double loss = 0;
+  NamedMeans scores;
+};
+/// Of the leader of a crew with program "evaluate".
+Evaluated evaluate(Crew& crew, const Evaluation& evaluation);
+
+/// What the model predicts, a line for each row of the data: the columns of the row that are no
+/// texts, "prediction", and probabilities (docs/fine-tuning.md). Of the leader, as above, or, of
+/// models that write, with the programs of writing_programs. Errors: Fault::Data: a column of the
+/// row has a name of those.
+PredictionTable predict(Crew& crew, const Evaluation& evaluation);
+
+}  // namespace tessera

@@ -1,0 +1,181 @@
+/// `tessera predict` and `tessera evaluate`: they say what a training of 0 steps with test data
+/// says, row by row, on any mesh.
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "apps/command_test.h"
+
+namespace tessera {
+namespace {
+
+using Lines = std::vector<std::vector<std::string>>;
+
+Lines table_of(const std::string& bytes) {
+  Lines out;
+  std::istringstream lines(bytes);
+  for (std::string line; std::getline(lines, line);) out.push_back(split(line, '\t'));
+  return out;
+}
+
+std::string labelled_rows(int count, bool labels) {
+  std::string out = labels ? "id\ttext\tlabel\n" : "id\ttext\n";
+  for (int i = 0; i < count; ++i)
+    out += text(i, "\tword ", i * 7 % 23, i % 2 == 0 ? " is good" : " was bad",
+                labels ? text("\t", i % 2 == 0 ? "yes" : "no") : "", "\n");
+  return out;
+}
+
+constexpr const char* kTinyClassifier =
+    " --family bert --layers 1 --heads 2 --width 16 --vocabulary characters --steps 6 "
+    "--global-batch-size 8 --lr 1e-2 --held-out 0 ";
+
+Ran ran_in(const Folder& folder, const std::string& line) {
+  return run(words(folder.expand(line)));
+}
+
+TEST(PredictCommand, LabelsOfTextsAreThoseOfTheTestOfARun) {
+  const Folder folder;
+  folder.write("train.tsv", labelled_rows(40, true));
+  folder.write("bare.tsv", labelled_rows(13, false));
+  Ran ran = ran_in(folder, text("train --task sequence_classification --data @/train.tsv "
+                                "--test-data @/train.tsv --output @/run",
+                                kTinyClassifier));
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const Lines of_run = table_of(read(folder / "run/predictions-test.tsv"));
+  ran = ran_in(folder, "predict @/run --data @/train.tsv --output @/one.tsv");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const Lines one = table_of(read(folder / "one.tsv"));
+  EXPECT_EQ(one[0], (std::vector<std::string>{"id", "label", "prediction", "p(no)", "p(yes)"}));
+  ASSERT_EQ(one.size(), 41u);
+  for (std::size_t i = 1; i < one.size(); ++i) {
+    EXPECT_EQ(one[i][0], text(i - 1));
+    EXPECT_EQ(one[i][2], of_run[i][2]);
+    const double no = std::stod(one[i][3]), yes = std::stod(one[i][4]);
+    EXPECT_NEAR(no + yes, 1, 1e-5);
+    EXPECT_EQ(one[i][2], yes > no ? "yes" : "no");
+  }
+  EXPECT_EQ(ran_in(folder, "predict @/run --data @/bare.tsv --output @/one.tsv").code, 2)
+      << "nothing is replaced";
+
+  // A mesh, another batch, standard output.
+  ran = ran_in(folder,
+               "predict @/run --data @/train.tsv --devices 4 --tensor-model-parallel-size 2 "
+               "--batch-size 6 --output -");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const Lines four = table_of(ran.out);
+  ASSERT_EQ(four.size(), one.size());
+  for (std::size_t i = 1; i < one.size(); ++i) {
+    EXPECT_EQ(four[i][2], one[i][2]);
+    EXPECT_NEAR(std::stod(four[i][3]), std::stod(one[i][3]), 1e-5);
+  }
+  ran = ran_in(folder, "predict @/run --data @/bare.tsv");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const Lines bare = table_of(ran.out);
+  ASSERT_EQ(bare.size(), 14u);
+  EXPECT_EQ(bare[0], (std::vector<std::string>{"id", "prediction", "p(no)", "p(yes)"}));
+  for (std::size_t i = 1; i < bare.size(); ++i) EXPECT_EQ(bare[i][1], one[i][2]);
+
+  // evaluate says what the run's test said; so does the exported folder.
+  const auto of_test = nlohmann::json::parse([&] {
+    std::istringstream lines(read(folder / "run/metrics.jsonl"));
+    std::string out;
+    for (std::string line; std::getline(lines, line);)
+      if (line.find("\"kind\":\"test\"") != std::string::npos) out = line;
+    return out;
+  }());
+  ran = ran_in(folder, "evaluate @/run --data @/train.tsv --json --devices 2 --batch-size 16");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto json = nlohmann::json::parse(ran.out);
+  EXPECT_EQ(json["samples"], 40);
+  EXPECT_NEAR(json["loss"].get<double>(), of_test["loss"].get<double>(), 1e-5);
+  for (const char* score : {"accuracy", "f1"})
+    EXPECT_NEAR(json[score].get<double>(), of_test[score].get<double>(), 1e-8);
+  EXPECT_EQ(ran_in(folder, "evaluate @/run --data @/bare.tsv").code, 3) << "nothing to score";
+}
+
+TEST(PredictCommand, TagsOfWordsAndTheirProbabilities) {
+  const Folder folder;
+  folder.write("words.jsonl", [] {
+    std::string out;
+    for (int i = 0; i < 16; ++i)
+      out += text("{\"tokens\": [\"Al\", \"met\", \"n", i, "\"], \"ner_tags\": [\"B\", \"O\", \"",
+                  i % 2 == 0 ? "B" : "O", "\"]}\n");
+    return out;
+  }());
+  folder.write("bare.txt", "Al\nmet\n\nn3\n");
+  Ran ran = ran_in(folder, text("train --task token_classification --data @/words.jsonl "
+                                "--output @/run",
+                                kTinyClassifier));
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  ran = ran_in(folder, "predict @/run --data @/bare.txt");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const Lines bare = table_of(ran.out);
+  ASSERT_EQ(bare.size(), 3u) << ran.out;
+  EXPECT_EQ(bare[0], (std::vector<std::string>{"prediction", "probability"}));
+  EXPECT_EQ(split(bare[1][0], ' ').size(), 2u);
+  EXPECT_EQ(split(bare[1][1], ' ').size(), 2u);
+  EXPECT_EQ(split(bare[2][0], ' ').size(), 1u);
+}
+
+TEST(EvaluateCommand, OfALanguageModelIsItsPerplexity) {
+  const Folder folder;
+  folder.write("a.txt", some_text());
+  Ran ran =
+      ran_in(folder,
+             "train --preset gpt2-tiny --layers 1 --width 16 --heads 2 --context 16 --steps 2 "
+             "--global-batch-size 4 --data @/a.txt --output @/run");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  ran = ran_in(folder, "evaluate @/run --data @/a.txt --json");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto json = nlohmann::json::parse(ran.out);
+  EXPECT_NEAR(json["perplexity"].get<double>(), std::exp(json["loss"].get<double>()), 1e-6);
+  EXPECT_NE(ran_in(folder, "evaluate @/run --data @/a.txt").out.find("perplexity"),
+            std::string::npos);
+  ran = ran_in(folder, "predict @/run --data @/a.txt");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_NE(ran.err.find("predicts no labels; tessera evaluate says"), std::string::npos)
+      << ran.err;
+}
+
+TEST(PredictCommand, RefusesWhatDoesNotFit) {
+  const Folder folder;
+  folder.write("train.tsv", labelled_rows(24, true));
+  folder.write("short.tsv", labelled_rows(24, true) + "3\n");
+  folder.write("clash.tsv", "prediction\ttext\na\tword is good\n");
+  folder.write("other.tsv", "id\treview\n1\tword is good\n");
+  ASSERT_EQ(ran_in(folder, text("train --task sequence_classification --data @/train.tsv "
+                                "--output @/run",
+                                kTinyClassifier))
+                .code,
+            0);
+  struct Row {
+    const char* line;
+    int code;
+    const char* message;
+  };
+  for (const Row& row :
+       {Row{"predict @/run", 2, "data is missing"},
+        {"predict --data @/train.tsv", 2, "predict takes one PATH, not 0"},
+        {"predict @/none --data @/train.tsv", 4, "none"},
+        {"predict @/run --data @/none.tsv", 3, "none.tsv"},
+        {"predict @/run --data @/train.tsv --output @/train.tsv --overwrite", 2,
+         "is the file that data names"},
+        {"predict @/run --data @/train.tsv --batch-size 0", 2, "--batch-size is 0"},
+        {"predict @/run --data @/short.tsv", 3, "line 26 has 1 field"},
+        {"predict @/run --data @/clash.tsv", 3, "has a column 'prediction'"},
+        {"predict @/run --data @/other.tsv", 3, "--text-column"},
+        {"evaluate @/run --data @/train.tsv --output @/x", 2, "--output"},
+        {"predict @/run --data @/train.tsv --devices 3 --tensor-model-parallel-size 2", 2,
+         "devices 3"}}) {
+    SCOPED_TRACE(row.line);
+    const Ran ran = ran_in(folder, row.line);
+    EXPECT_EQ(ran.code, row.code) << ran.err;
+    EXPECT_NE(ran.err.find(row.message), std::string::npos) << ran.err;
+  }
+  EXPECT_EQ(ran_in(folder, "predict @/run --data @/short.tsv --skip-bad-rows").code, 0);
+  EXPECT_EQ(ran_in(folder, "predict @/run --data @/other.tsv --text-column review").code, 0);
+}
+
+}  // namespace
+}  // namespace tessera
