@@ -31,7 +31,8 @@ OtherColumns of_json_lines(std::string_view bytes, const Table& read,
       at = end + 1;
     }
     std::vector<std::string>& cells = out.rows.emplace_back(out.names.size());
-    for (const auto& [key, value] : ordered_json::parse(json).items()) {
+    const ordered_json object = ordered_json::parse(json);
+    for (const auto& [key, value] : object.items()) {
       if (std::ranges::find(texts, key) != texts.end()) continue;
       const auto found = std::ranges::find(out.names, key);
       const auto column = static_cast<std::size_t>(found - out.names.begin());
