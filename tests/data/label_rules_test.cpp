@@ -64,6 +64,7 @@ TEST(LabelRules, ScoresIdsAndASingleLabelAreNoClasses) {
   EXPECT_NE(refused({"yes"}, 40).find("one label alone, 'yes', in all of its 40 rows"),
             std::string::npos);
   EXPECT_EQ(refused({"yes"}, 40, 2), "");
+  EXPECT_EQ(refused({"yes"}, 9), "") << "few rows";
 }
 
 struct LabelledFile {
@@ -149,9 +150,10 @@ TEST(BadRowsOfTables, AreLeftOutWhereTheyAreFew) {
 TEST(LabelRules, OfWords) {
   const TestFolder folder;
   RowsChoice choice{.paths = {folder / "a.txt"}, .held_out = 0};
-  std::ofstream(choice.paths[0]) << "Al\tO\nmet\tO\n\nBo\tO\n";
+  std::ofstream(choice.paths[0]) << "Al\tO\nmet\tO\n\nBo\tO\na\tO\nb\tO\nc\tO\n"
+                                    "d\tO\ne\tO\nf\tO\ng\tO\nh\tO\n";
   const auto load = [&] { load_tagged_rows(choice, VocabularyChoice(VocabularyKind::Bytes)); };
-  EXPECT_NE(message_of(load).find("has one label alone, 'O', in all of its 3 words"),
+  EXPECT_NE(message_of(load).find("has one label alone, 'O', in all of its 11 words"),
             std::string::npos)
       << message_of(load);
   choice.classes = 3;

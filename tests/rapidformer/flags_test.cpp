@@ -238,7 +238,7 @@ TEST(RapidformerFlags, ValuesOfFlagsThatDoNothingAreReadToo) {
       {"--tensorboard-queue-size x", "--tensorboard-queue-size is 'x'"},
       {"--attention-dropout -0.5", "attention-dropout is -0.5; it must be at least 0"},
       {"--attention-dropout -1", ""},
-      {"--attention-dropout nan", "attention-dropout is 'nan'"},
+      {"--attention-dropout nan", "attention-dropout is nan; it must be a finite number"},
       {"--hidden-dropout -0.5", "dropout is -0.5; it must be at least 0"},
       {"--split nan,1", "split 'nan,1' has 'n' in it"},
       {"--split xyz,1", "split 'xyz,1' has 'x' in it"},

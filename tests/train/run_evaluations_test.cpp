@@ -282,8 +282,6 @@ TEST_F(TestPart, WhatIsWrongIsToldAtTheStart) {
              "the model knows: 'no', 'yes'"},
         Case{"columns.tsv", "words\tlabel\na\tno\n", "columns.tsv' has no column 'sentence'"},
         Case{"short.tsv", "sentence\tlabel\na\n", "short.tsv' line 2"},
-        Case{"empty.tsv", "sentence\tlabel\na\t\n",
-             "empty.tsv' line 2: column 'label' has no label"},
         Case{"tag.conll", "Anna B-PER\nsees B-DOG\n", "has the tag 'B-DOG', which is none of",
              kTokenClassification},
         Case{"mixed.conll", "Anna\nsees O\n", "mixed.conll' line 2 has 2 columns, and the first",

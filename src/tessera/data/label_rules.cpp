@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char *kMinusOne = "-1", *kDash = "-";
 constexpr const char* kNoLabel[] = {kMinusOne, "-1.0", kDash};
-constexpr std::int64_t kFewRows = 10;  // of which each may have a label of its own
+constexpr std::int64_t kFewRows = 10;  // fewer say nothing of what a column is
 
 std::optional<double> number_in(std::string_view name) {
   double out = 0;
@@ -74,12 +74,12 @@ void require_classes(std::span<const std::string> names, std::int64_t count, con
          std::ssize(names), " numbers would be a class of its own. Scores are learned by ",
          "regression, which there is not yet; give a column of labels by label-column, or, if the ",
          "numbers are names of classes, write them as words, like class-", *fraction);
-  if (classes > 1) return;
+  if (classes > 1 || count < kFewRows) return;
   if (names.size() == 1)
     fail(Fault::Data, where, " has one label alone, ", label_names_text(names), ", in all of its ",
          counted(count, noun), ", so that there is nothing to tell apart; give ", noun,
          "s of other labels too, another column by label-column, or --classes 2 if others follow");
-  if (count >= kFewRows && 2 * std::ssize(names) > count)
+  if (2 * std::ssize(names) > count)
     fail(Fault::Data, where, " has ", counted(std::ssize(names), "label"), " in ",
          counted(count, noun), ", ", label_names_text(names.first(3)),
          ", ..., which looks like a name of each ", noun, " and not like a class; give the column ",

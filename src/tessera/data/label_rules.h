@@ -20,7 +20,7 @@ std::vector<std::string> words_for_no_label(std::span<const std::string> known);
 /// Errors: Fault::Data, beginning with `where` ("'a.tsv', column 'score'"): `names`, those of the
 /// labels of `count` rows (or words: `noun`), are no classes: scores with fractions; nearly as many
 /// as rows; a single one. `classes`: what the user gave as their number, which permits the last
-/// two; 0: nothing.
+/// two, as fewer than 10 rows do; 0: nothing.
 void require_classes(std::span<const std::string> names, std::int64_t count, const char* noun,
                      std::int64_t classes, const std::string& where);
 

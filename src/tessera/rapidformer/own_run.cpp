@@ -124,8 +124,10 @@ void OwnRun::take_lengths() {
   const auto take = [&](const char* field, std::int64_t* to, std::int64_t length) {
     if (length > 0 && config_.untold.erase(field) > 0) *to = length;
   };
-  if (!has_task(model, kSeq2SeqLm))
-    return take("context", &model.context, length_of(first, {"ids", "input_ids"}));
+  // The family of a folder is not known yet.
+  const bool writes = model.task == kSeq2SeqLm || has_task(model, kSeq2SeqLm) ||
+                      first.contains("source") || first.contains("decoder_input_ids");
+  if (!writes) return take("context", &model.context, length_of(first, {"ids", "input_ids"}));
   take("context", &model.context, length_of(first, {"ids", "decoder_input_ids", "labels"}));
   take("source-context", &model.source_context, length_of(first, {"source", "input_ids"}));
 }

@@ -226,9 +226,8 @@ PredictionTable written_texts(Crew& crew, const Evaluation& evaluation, const Ta
       evaluation.sources, *task.text, evaluation.vocabulary, evaluation.config.model.vocabulary);
   PredictionTable out{{"prediction"}, {}};
   write_texts(model, evaluation.vocabulary, beginnings,
-              {.tokens = task.text->context, .temperature = 0}, [&](const Tokens& written) {
-                out.rows.push_back({evaluation.vocabulary.decode_text(written)});
-              });
+              {.tokens = task.text->context, .temperature = 0}, {},
+              [&](const std::string& written) { out.rows.push_back({written}); });
   return out;
 }
 
