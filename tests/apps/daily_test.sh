@@ -67,14 +67,14 @@ done
 cmp -s "$folder/text.txt" "$folder/same.txt" || wrong "the text has changed"
 
 # Several texts, of several prompts, each up to a stop.
-sample=("$tessera" sample "$folder/b" --threads 1 --tokens 6)
+sample=("$tessera" sample "$folder/b" --threads 1)
 printf 'line\na text\n' >"$folder/prompts"
-"${sample[@]}" --prompts "$folder/prompts" --samples 2 >"$folder/out" 2>"$folder/err" || wrong "several texts"
+"${sample[@]}" --tokens 6 --prompts "$folder/prompts" --samples 2 >"$folder/out" 2>"$folder/err" || wrong "several texts"
 [ "$(grep -c '^--- prompt [12] of 2, sample [12] of 2$' "$folder/out")" = 4 ] || wrong "not four texts are told"
-"${sample[@]}" --prompts "$folder/prompts" --samples 2 --output "$folder/texts.jsonl" >"$folder/out" 2>"$folder/err" || wrong "texts into a file"
+"${sample[@]}" --tokens 6 --prompts "$folder/prompts" --samples 2 --output "$folder/texts.jsonl" >"$folder/out" 2>"$folder/err" || wrong "texts into a file"
 [ "$(grep -c '^{"prompt":"line","text":"' "$folder/texts.jsonl")" = 2 ] || wrong "the file lacks texts of the first prompt"
 [ "$(wc -l <"$folder/texts.jsonl")" = 4 ] || wrong "the file has not four lines"
-"${sample[@]}" --prompts "$folder/prompts" --samples 2 --rows 1 --output "$folder/single.jsonl" >"$folder/out" 2>"$folder/err" || wrong "texts one at a time"
+"${sample[@]}" --tokens 6 --prompts "$folder/prompts" --samples 2 --rows 1 --output "$folder/single.jsonl" >"$folder/out" 2>"$folder/err" || wrong "texts one at a time"
 cmp -s "$folder/texts.jsonl" "$folder/single.jsonl" || wrong "texts depend on how many are written at a time"
 whole=$("${sample[@]}" --prompt "line" --tokens 40 2>"$folder/err")
 stop=${whole:10:2}

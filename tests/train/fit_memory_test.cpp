@@ -72,7 +72,7 @@ TEST(MemoryCap, WhatIsChosenFits) {
     complete(asked);
     const std::int64_t whole = memory_price(asked, *device).peak_bytes;
     std::int64_t met = 0;
-    for (const std::int64_t percent : {100, 75, 45, 15, 1}) {
+    for (const std::int64_t percent : {100, 90, 75, 15, 1}) {
       RunConfig config = asked;
       const std::int64_t cap = whole * percent / 100;
       config.memory_cap = text(cap);
@@ -179,6 +179,7 @@ TEST(MemoryCap, CostsLeastOfAll) {
 TEST(MemoryCap, TakesNothingBack) {
   const std::unique_ptr<Device> device = one_thread();
   RunConfig raised = uncapped();
+  raised.parallel.machine.kernels = KernelSource::Described;  // its host has other memory
   raised.checkpoint_activations = raised.offload_parameters = true;
   raised.micro_batch_size = 2;
   complete(raised);
@@ -190,6 +191,7 @@ TEST(MemoryCap, TakesNothingBack) {
   EXPECT_LE(raised.micro_batch_size, 2);
 
   RunConfig asked = uncapped();
+  asked.parallel.machine.kernels = KernelSource::Described;
   asked.micro_batch_size = 4;
   asked.recompute_granularity = "none";
   asked.asked_for = {{"micro-batch-size", "--micro-batch-size 4"},
@@ -293,7 +295,7 @@ TEST(MemoryCap, OnACpuOffloadsToFilesAlone) {
   RunConfig file = asked;
   file.remote_device = kRemoteFile;
   complete(file);
-  EXPECT_EQ(memory_space_of(file).offload.size(), 16);
+  EXPECT_EQ(memory_space_of(file).offload.size(), 4) << "two kinds are offloaded already";
   EXPECT_EQ(host_use(file, 7).file, 7);
   EXPECT_EQ(host_use(file, 7).memory, 0);
   const std::string refused = cap_refusal(asked, whole.peak_bytes / 20, *device);

@@ -63,7 +63,7 @@ std::vector<const Field*> plan_fields(const RunConfig& base, const PlanChoice& c
   for (const Field& field : fields()) {
     const bool named = (field.name == "preset" && !base.preset.empty()) ||
                        (field.name == "machine" && !base.machine.empty());
-    const bool asked = base.asked_for.contains(field.name) && may_be_in_plan(field);
+    const bool asked = base.asked_for.contains(field.name) && field.in_plan;
     if ((named || asked) && !is_knob(field.name) && !is_told_apart(field.name))
       out.push_back(&field);
   }

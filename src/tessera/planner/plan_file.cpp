@@ -111,8 +111,10 @@ std::string plan_file_text(const RunConfig& base, const PlanChoice& choice, int 
   if (is_machine_file(config.machine))  // a plan may be run in another folder
     config.machine = std::filesystem::absolute(config.machine).lexically_normal().string();
   std::string out = "# Made by tessera plan --auto; tessera train --plan FILE runs it.\n";
-  for (const Field* field : plan_fields(base, choice))
+  for (const Field* field : plan_fields(base, choice)) {
+    if (!may_be_in_plan(*field)) continue;
     out += text(field->name, " = ", toml_value(*field, config), "\n");
+  }
   const std::string of_fields = digest_of_fields(out);
   out += "\n[plan]\n";
   for (const Key& key : kKeys) out += text(key.name, " = ", toml_string(of.*key.value), "\n");
