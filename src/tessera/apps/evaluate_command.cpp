@@ -72,7 +72,7 @@ std::string take_output(ParsedFlags& parsed, const std::string& data, Problems& 
     parsed.take_value("output");
     return "";
   }
-  std::string out = take_result_file(parsed, "output", problems);
+  std::string out = take_result_file(parsed, "output", {}, problems);
   if (out.empty()) return out;
   const NamedFile result[] = {{"output", out}}, read[] = {{"data", data}};
   check_apart(result, read, problems);

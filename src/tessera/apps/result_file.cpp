@@ -22,14 +22,14 @@ bool is_same_file(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-void check_result_file(const std::string& name, const std::string& file, OwnFile kind,
-                       Problems& problems) {
+void check_result_file(const std::string& name, const std::string& file,
+                       std::optional<OwnFile> kind, Problems& problems) {
   namespace fs = std::filesystem;
   if (file.empty()) {
     problems.add(text(name, " is empty; name a file to write"));
     return;
   }
-  check_replaces_own(name, file, kind, problems);
+  if (kind) check_replaces_own(name, file, *kind, problems);
   std::error_code ignored;
   const fs::path folder = fs::absolute(file).parent_path();
   if (fs::is_directory(file, ignored)) {
@@ -42,8 +42,8 @@ void check_result_file(const std::string& name, const std::string& file, OwnFile
   }
 }
 
-std::string take_result_file(ParsedFlags& parsed, const std::string& name, OwnFile kind,
-                             Problems& problems) {
+std::string take_result_file(ParsedFlags& parsed, const std::string& name,
+                             std::optional<OwnFile> kind, Problems& problems) {
   if (parsed.find(name) == nullptr) return "";
   const std::string file = parsed.take_value(name);
   check_result_file(name, file, kind, problems);
