@@ -1,0 +1,36 @@
+#pragma once
+/// Command lines in a document: what a reader would copy into a shell.
+
+#include <string>
+#include <vector>
+
+namespace tessera::test {
+
+struct Documented {
+  int line = 0;  // where it begins
+  std::vector<std::string>
+      texts;            // several where each is printed behind the prompt of another host
+  bool fenced = false;  // in a block of its own, not within a sentence or a table
+};
+
+/// Fenced blocks without a language, or of sh, in which a line begins with a program of ours or a
+/// tool of the shell: each of their lines, without prompts, with those that it goes on in. And code
+/// within a sentence that begins with such a program; each text once.
+std::vector<Documented> documented_commands(const std::string& page);
+
+/// A block that a table names by its first line, as it is to be written into a file.
+std::string block_beginning_with(const std::string& page, const std::string& first_line);
+
+/// Every --flag in the page, code and text.
+struct Flag {
+  int line = 0;
+  std::string name;
+};
+std::vector<Flag> flags_in(const std::string& page);
+
+/// "tessera plan": the name of a command rather than a command.
+bool is_name(const std::string& text);
+/// Words such as FILE, N, ... or [FLAG...] in place of which a reader writes his own.
+bool has_blanks(const std::string& text);
+
+}  // namespace tessera::test

@@ -1,0 +1,16 @@
+# flags.sh BUILD SOURCE: every flag that a program of ours has, a line each. Those of rapidformer that do nothing or are
+# refused are not in its help; docs/rapidformer.md has them in a table, which another test compares with the program's.
+BUILD=$1 SOURCE=$2
+{
+  for command in train sample plan verify bench prepare preprocess_data export score inspect chart report doctor launch \
+    predict evaluate; do
+    "$BUILD/tessera" $command --help
+  done
+  "$BUILD/rapidformer" --help
+  sed -n '/^<!-- flags -->/,$p' "$SOURCE/docs/rapidformer.md" | grep -oE '^\| `--[A-Za-z0-9_-]+'
+  "$BUILD/example_wmt_transformer" --help
+  sed -E 's/"([a-z-]+)", (true|false|0|1|[a-z])/--\1/' "$SOURCE"/examples/quickstart/quickstart.cpp | grep -oE -- '--[a-z-]+'
+  "$SOURCE/dev" help
+  grep -ohE -- '--[a-z][a-z-]+' "$SOURCE"/bench/*.py "$SOURCE"/bench/*.sh "$SOURCE"/bench/*.cpp "$SOURCE"/tools/*.py \
+    "$SOURCE"/dev
+} 2>/dev/null | grep -oE -- '--[A-Za-z][A-Za-z0-9_-]*[A-Za-z0-9]' | LC_ALL=C sort -u

@@ -1,0 +1,3 @@
+#!/bin/bash
+# No network, and nothing to install.
+exit 100

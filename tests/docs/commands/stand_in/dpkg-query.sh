@@ -1,0 +1,3 @@
+#!/bin/bash
+# All packages are installed.
+echo installed

@@ -1,0 +1,3 @@
+#!/bin/bash
+# A job of Slurm that is queued again.
+[ "$1" = requeue ]
