@@ -203,10 +203,11 @@ TEST(AutoPlan, Errors) {
       {"plan --vocab-size 40 --html @/a.html " + kModel, "--html are for the planner; give --auto"},
       {kAuto + "--devices 2 --write-plan nosuch/p.toml", "write-plan 'nosuch/p.toml': there is no"},
       {kAuto + "--devices 2 --html . --write-plan=", "html '.' is a folder; name a file in it"},
-      {kAuto + "--devices 2 --write-plan=", "write-plan is empty; name a file to write"},
+      {kAuto + "--devices 2 --write-plan=",
+       "--write-plan has an empty value, as of a variable that is not set"},
       {kAuto + "--devices 2 --write-plan both.x --html ./both.x",
        "write-plan and html are both './both.x'; give each a file of its own"},
-      {kAuto + "--machine=", "machine is empty; name a machine or a machine file"},
+      {kAuto + "--machine=", "--machine has an empty value, as of a variable that is not set"},
       {"train --auto --write-plan a.toml --html=b --auto-precision " + kModel,
        "  --write-plan is a flag of tessera plan --auto\n  --html is a flag of tessera plan "
        "--auto\n"
@@ -217,9 +218,10 @@ TEST(AutoPlan, Errors) {
        "--zero-stage 1 --micro-batch-size 2 " +
            kModel,
        "\n  --zero-stage does nothing with --search-mode recursive_programming; leave it out"},
-      {"plan --vocab-size 40 --search-mode= " + kModel, "unknown search mode ''; there are"},
+      {"plan --vocab-size 40 --search-mode= " + kModel,
+       "--search-mode has an empty value, as of a variable that is not set"},
       {"train --plan= --data a.txt --output a " + kModel,
-       "plan is empty; name a file that tessera plan --write-plan wrote"},
+       "--plan has an empty value, as of a variable that is not set"},
       {"train --auto --plan plan.toml " + kModel, "give one of the two"}};
   for (const Case& c : cases) {
     const Ran ran = run(words(c.line));

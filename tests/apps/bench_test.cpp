@@ -282,7 +282,7 @@ TEST_F(BenchCommand, RefusesWhatIsNoSwitch) {
   expect("--turns 0", "turns is '0'");
   expect("--warmup x", "warmup is 'x'");
   expect("--steps 0", "steps");
-  expect("--html=", "html is empty");
+  expect("--html=", "--html has an empty value");
   expect("bf16", "unexpected 'bf16'");
   expect("--beside mine", "beside is 'mine'; give a name and a command");
   expect("--beside =true", "give a name and a command");

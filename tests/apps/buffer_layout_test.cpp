@@ -53,7 +53,8 @@ TEST(BufferLayout, Errors) {
            Row{"--minimalloc @/bad.csv", "bad.csv', line 3 has the id 'a', as line 2 has",
                Fault::Data},
            Row{"--minimalloc @/none.csv", "none.csv", Fault::Data},
-           Row{"--minimalloc=", "--minimalloc is empty; name a file of buffers", Fault::Usage},
+           Row{"--minimalloc=", "--minimalloc has an empty value, as of a variable that is not set",
+               Fault::Usage},
        }) {
     SCOPED_TRACE(row.flags);
     const Ran ran = run(words(folder.expand("plan " + row.flags)));

@@ -18,7 +18,12 @@ TEST(ChartCommand, DrawsRunsAndReplacesItsPicture) {
   const Folder folder;
   write_run(folder, "a", "{\"kind\":\"train\",\"step\":1,\"loss\":2.5}\n");
   write_run(folder, "b", "{\"kind\":\"train\",\"step\":1,\"loss\":3.5}\n");
-  folder.write("losses.svg", "an older picture");
+  folder.write("losses.svg", "a picture of somebody else's");
+  const Ran refused = run(words(folder.expand("chart @/a @/b --output @/losses.svg")));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_EQ(read(folder / "losses.svg"), "a picture of somebody else's");
+  std::filesystem::remove(folder / "losses.svg");
+  EXPECT_EQ(run(words(folder.expand("chart @/a --output @/losses.svg"))).code, 0);
   const Ran ran = run(words(folder.expand("chart @/a @/b --output @/losses.svg")));
   EXPECT_EQ(ran.err, "");
   EXPECT_EQ(ran.out, folder.expand("wrote the losses of @/a, @/b to '@/losses.svg'\n"));
@@ -68,8 +73,8 @@ TEST(ChartCommand, Errors) {
       {"chart @/a @/a/", 2, "'@/a' and '@/a/' are one folder; give each run once"},
       {"chart @/link @/a", 2, "'@/link' and '@/a' are one folder; give each run once"},
       {"chart @/a --output @/a.png", 2, "--output is '@/a.png'; it must end in .svg"},
-      {"chart @/a --output @/folder.svg", 5,
-       "cannot write '@/folder.svg': it is a folder; give the name of a file"},
+      {"chart @/a --output @/folder.svg", 2,
+       "output '@/folder.svg' is a folder; name a file in it"},
       {"chart @/none @/no --output @/x", 2,
        "3 problems, nothing was started:\n  --output is '@/x'; it must end in .svg\n  '@/none' has "
        "no metrics.jsonl; give the folder of a run, the --output of tessera train\n  '@/no' has no "

@@ -109,7 +109,10 @@ TEST(Doctor, MeasuresAndPrintsJson) {
 TEST(Doctor, AFileWithoutANameIsOneProblem) {
   const Ran ran = run({"doctor", "--calibrate="});
   EXPECT_EQ(ran.code, 2);
-  EXPECT_EQ(ran.err, "error: calibrate is empty; name a file to write\n");
+  EXPECT_EQ(
+      ran.err,
+      "error: --calibrate has an empty value, as of a variable that is not set; give --calibrate "
+      "FILE, or leave it out\n");
 }
 
 TEST(Doctor, Calibrates) {

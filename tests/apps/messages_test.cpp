@@ -113,7 +113,8 @@ const Case kCases[] = {
     {"two names of one field disagree", "--data @/text.txt --seq-length 8 --context 16", 2,
      "--seq-length 8 and --context 16 disagree; both tell context, give one"},
     {"an output that holds another run", "--data @/text.txt --output @/old", 2,
-     "output '@/old' holds another run (metrics.jsonl, summary.json); go on with it by --resume auto, or give a "
+     "output '@/old' holds another run (metrics.jsonl, summary.json); go on with it by --resume "
+     "auto, or give a "
      "new folder"},
     {"an output that is a file", "--data @/text.txt --output @/text.txt", 5,
      "output '@/text.txt' is a file; give a folder"},
@@ -279,7 +280,8 @@ TEST(Messages, OfOtherCommands) {
   const Case cases[] = {
       {"a command that is misspelled", "trian", 2, "unknown command 'trian'; nearest: train"},
       {"a command like nothing else", "zzzzzzzzz", 2,
-       "unknown command 'zzzzzzzzz'; known are train, sample, verify, plan, bench, prepare, "
+       "unknown command 'zzzzzzzzz'; known are train, sample, predict, evaluate, verify, "
+       "plan, bench, prepare, "
        "preprocess_data, score, export, inspect, chart, report, doctor, launch, version, help"},
       {"no checkpoint to sample from", "sample", 2,
        "checkpoint is missing; give the folder of a run, like tessera sample runs/first"},

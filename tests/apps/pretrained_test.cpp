@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "apps/command_test.h"
@@ -92,15 +93,34 @@ TEST_F(PretrainedCommand, TrainsOnEveryMesh) {
     }
     // A model that knows nothing begins elsewhere.
     fs::remove(folder_ / "hub/" + family + "/model.safetensors");
+    const std::string other = folder_ / "hub/" + family + "/tf_model.h5";
+    std::ofstream(other) << "weights";
     const Ran lacking = train("run", text("--init-from @/hub/", family));
     EXPECT_EQ(lacking.code, 4);
-    EXPECT_NE(lacking.err.find("no weights (model.safetensors)"), std::string::npos) << lacking.err;
-    const Ran ran = train("run", text("--init-from-config --init-from @/hub/", family));
+    EXPECT_NE(lacking.err.find("tf_model.h5"), std::string::npos) << lacking.err;
+    const bool asked = family == std::string("gpt2");  // with weights there, or without any
+    if (!asked) fs::remove(other);
+    const Ran ran =
+        train("run", text(asked ? "--init-from-config " : "", "--init-from @/hub/", family));
     ASSERT_EQ(ran.code, 0) << ran.err;
     EXPECT_NE((ran.out + ran.err).find("all weights begin with random numbers"), std::string::npos)
         << ran.out;
     EXPECT_GT(std::abs(losses("run")[0] - plain[0]), 1e-3);
     fs::remove_all(folder_ / "run");
+  }
+}
+
+/// Who begins from the run later would read the export instead, and a checkpoint has its own files.
+TEST_F(PretrainedCommand, ExportsIntoNoRunAndNoCheckpoint) {
+  ASSERT_EQ(train("run", text("--init-from @/hub/", kFamilies[0])).code, 0);
+  for (const char* flags : {"", " --overwrite"}) {
+    const Ran run_itself = run(words(folder_.expand(text("export @/run --output @/run", flags))));
+    EXPECT_EQ(run_itself.code, 2);
+    EXPECT_NE(run_itself.err.find("is the folder of a run"), std::string::npos) << run_itself.err;
+    const Ran checkpoint = run(words(
+        folder_.expand(text("export @/run --output @/run/checkpoints/step-00000002", flags))));
+    EXPECT_EQ(checkpoint.code, 2);
+    EXPECT_NE(checkpoint.err.find("is a checkpoint"), std::string::npos) << checkpoint.err;
   }
 }
 

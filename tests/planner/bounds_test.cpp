@@ -73,7 +73,7 @@ class Walk {
         }
       }
     }
-    EXPECT_GT(compared_, 200) << case_.name;
+    EXPECT_GT(compared_, 150) << case_.name;
   }
 
  private:

@@ -189,6 +189,7 @@ TEST_F(Classified, NamesOfAFolderKeepTheirNumbers) {
     if (field.group == FieldGroup::Model) c.untold.emplace(field.name);
   }
   c.init_from = folder;
+  c.init_from_config = true;
   c.vocabulary = VocabularyKind::Bytes;
   c.data = {folder_ + "/train2.tsv"};
   c.valid_data = {folder_ + "/dev2.tsv"};

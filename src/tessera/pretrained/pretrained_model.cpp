@@ -67,6 +67,10 @@ const ModelConfig& PretrainedModel::config() const { return parts_->model.config
 const std::string& PretrainedModel::json() const { return parts_->json; }
 const std::vector<std::string>& PretrainedModel::labels() const { return parts_->model.labels; }
 const std::vector<std::string>& PretrainedModel::notices() const { return parts_->model.notices; }
+bool PretrainedModel::has_weights(const std::string& path) {
+  return HubWeights::are_in(path) || has_other_weights(path);
+}
+
 const std::map<std::string, Shape, std::less<>>& PretrainedModel::parameters() const {
   return parts_->match.parameters;
 }

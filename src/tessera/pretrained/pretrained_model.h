@@ -30,6 +30,8 @@ class PretrainedModel {
  public:
   /// Whether `path` is a folder with a config.json.
   static bool is_at(const std::string& path);
+  /// Whether the folder has a file of weights, of whatever kind.
+  static bool has_weights(const std::string& path);
   /// Refuses a folder that is no such model by what it is: an adapter, weights of another format.
   /// Anything else: it does nothing. Errors: Fault::Data.
   static void refuse_other(const std::string& path);

@@ -140,7 +140,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
                               : "";
   if (pretrained) {
     for (const std::string& notice : pretrained->notices()) run.notices.push_back(notice);
-    if (run.config.init_from_config)
+    if (pretrained->parameters().empty())
       run.notices.push_back(text("of '", pretrained->path(), "' config.json alone is read: all ",
                                  "weights begin with random numbers"));
     compare_model(run.config, *pretrained, problems);

@@ -45,7 +45,10 @@ bool is_hub_folder(const RunConfig& config) {
 }
 
 PretrainedModel open_pretrained(const RunConfig& config, OpenPretrained::Weights weights) {
-  if (config.init_from_config) weights = OpenPretrained::Weights::None;
+  using Weights = OpenPretrained::Weights;
+  // A folder of config.json alone can mean nothing else.
+  const bool anew = weights == Weights::Read && !PretrainedModel::has_weights(config.init_from);
+  if (config.init_from_config || anew) weights = Weights::None;
   return PretrainedModel::open(config.init_from,
                                {.weights = weights, .task_given = !config.untold.contains("task")});
 }

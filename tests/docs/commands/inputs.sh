@@ -9,6 +9,7 @@ texts 200 >my.txt
 cp my.txt a.txt && cp my.txt other.txt && mkdir more && cp my.txt more/b.txt
 for ((i = 0; i < 40; i++)); do printf 'a source %d of words\ta target %d\n' "$(number $i)" $i; done >pairs.txt
 cut -f1 pairs.txt | head -4 >sources.txt
+printf "the\nand\n" >prompts.txt
 cp sources.txt french.txt
 cut -f2 pairs.txt | head -4 | tee hypotheses.txt >references.txt
 
