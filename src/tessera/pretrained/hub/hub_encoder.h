@@ -1,9 +1,21 @@
 #pragma once
-/// Keys that BERT and the encoders that came after it have in the same words.
+/// Rows of keys that several families have, and those of BERT and the encoders after it.
 
 #include "tessera/pretrained/hub/hub_keys.h"
 
 namespace tessera {
+
+/// A rate of dropout; the small number in norms; the standard deviation of first weights.
+constexpr HubKey hub_rate(std::string_view key, double ModelConfig::*slot, double standard) {
+  return {.key = key, .use = HubUse::Rate, .slot = slot, .standard = standard};
+}
+constexpr HubKey hub_norm_eps(std::string_view key, double standard) {
+  return {.key = key, .slot = &ModelConfig::norm_eps, .standard = standard, .least = 0, .most = 1};
+}
+constexpr HubKey hub_init_std(std::string_view key, double standard) {
+  return {
+      .key = key, .slot = &ModelConfig::init_std, .standard = standard, .least = 0, .most = 1e6};
+}
 
 /// Sizes of layers, norms and first values.
 inline constexpr HubKey kHubEncoderKeys[] = {
@@ -12,22 +24,10 @@ inline constexpr HubKey kHubEncoderKeys[] = {
     {.key = "num_attention_heads", .slot = &ModelConfig::heads, .standard = 12},
     {.key = "intermediate_size", .slot = &ModelConfig::ffn_width, .standard = 3072},
     {.key = "hidden_act", .use = HubUse::Must, .standard = "gelu", .must = "gelu", .words = "gelu"},
-    {.key = "layer_norm_eps",
-     .slot = &ModelConfig::norm_eps,
-     .standard = 1e-12,
-     .least = 0,
-     .most = 1},
-    {.key = "initializer_range",
-     .slot = &ModelConfig::init_std,
-     .standard = 0.02,
-     .least = 0,
-     .most = 1e6},
+    hub_norm_eps("layer_norm_eps", 1e-12),
+    hub_init_std("initializer_range", 0.02),
 };
 
-/// Rates. The first is that of hidden layers.
-constexpr HubKey hub_rate(std::string_view key, double ModelConfig::*slot, double standard) {
-  return {.key = key, .use = HubUse::Rate, .slot = slot, .standard = standard};
-}
 /// Before a classifier, whatever the task; null: that of hidden layers.
 inline constexpr HubKey kHubClassifierDropout = {.key = "classifier_dropout",
                                                  .use = HubUse::Rate,

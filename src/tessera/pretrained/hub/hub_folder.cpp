@@ -134,9 +134,7 @@ void refuse_adapter_beside_model(const std::string& folder) {
        "give that folder, or, if its weights are merged already, move adapter_config.json away");
 }
 
-bool has_other_weights(const std::string& folder) {
-  return other_weights(folder).kind != nullptr;
-}
+bool has_other_weights(const std::string& folder) { return other_weights(folder).kind != nullptr; }
 
 void refuse_without_weights(const std::string& folder) {
   if (const FoundWeights found = other_weights(folder); found.kind != nullptr)
