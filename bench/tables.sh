@@ -15,6 +15,9 @@
 #   large      a GPT of 1.3 billion parameters on four devices: planned only
 #   curves     losses of the nanoGPT recipe over 500 steps with each switch, and PyTorch's
 #   noise      the same program eleven times: how far apart ratios are that should be 1
+#   f32-products
+#              BERT-base and GPT-2 small in f32 with products by AMX, by multiply-adds, and as Tessera chooses: two tables,
+#              f32-products-bert and f32-products-gpt2. They need a processor with AMX
 #   bert, gpt  mixed precision, graph optimization, ZeRO, tensor parallel and stages, alone and together, on two devices
 #   quick      a smoke run of seconds, whose figures mean nothing; into runs/bench
 #
@@ -68,6 +71,15 @@ value() {
   printf %s "$2"
 }
 
+if [[ $table == f32-products* ]] && ! grep -qw amx_bf16 "${CPUINFO:-/proc/cpuinfo}"; then
+  stop "table $table waits for a processor with AMX, which this one has not: elsewhere there is one way to multiply f32"
+fi
+if [ "$table" = f32-products ]; then
+  code=0
+  for model in bert gpt2; do bench/tables.sh f32-products-$model "$@" || code=$?; done
+  exit $code
+fi
+
 peer=()
 if [ -x build/peers/bin/python ]; then peer=(--peer build/peers/bin/python); fi
 flags=()
@@ -94,6 +106,10 @@ case $table in
       nanogpt-step) flags+=(--warmup 10 --steps 90) ;;
     esac
     if [ ${#bf16[@]} -gt 0 ]; then flags+=(--switches bf16); fi ;;
+  f32-products-bert | f32-products-gpt2)
+    preset=bert-base-pretrain
+    if [ "$table" = f32-products-gpt2 ]; then preset=gpt2-small; fi
+    flags=(--preset $preset --threads "$threads" --steps 3 --switches "$(joined f32-products={amx,fma})") ;;
   scaling)
     flags=(--preset gpt2-small --devices 2 --threads 1 --global-batch-size 8 --steps 2 "${peer[@]}" --switches
       "$(joined devices=1 zero-3 tp=2 pp=2+micro-batch-size=1)")

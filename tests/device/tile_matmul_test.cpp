@@ -75,6 +75,28 @@ TEST(TileProducts, ADeviceCanBeToldToDoWithoutAmx) {
   }
 }
 
+/// Products of bf16 are made on tiles all the same, and weights are packed as without AMX.
+TEST(TileProducts, ADeviceCanBeToldToMultiplyF32WithoutAmx) {
+  if (machine_choices().isa < Isa::Amx) GTEST_SKIP() << "needs a processor with AMX and bf16";
+  constexpr std::int64_t kUses = 1000;
+  const Attrs rule = {std::string("m k, k n -> m n")};
+  for (const F32Products products : {F32Products::Fma, F32Products::Amx}) {
+    const bool tiles = products == F32Products::Amx;
+    const std::unique_ptr<Device> device =
+        make_cpu_device({.threads = 1, .choices = CpuChoices{Isa::Amx, true, products}});
+    EXPECT_EQ(device->f32_products(), to_text(products));
+    for (const DType dtype : {DType::F32, DType::BF16}) {
+      const std::vector<HostTensor> ins = {testing::random_tensor(dtype, {64, 64}, 1),
+                                           testing::random_tensor(dtype, {64, 64}, 2)};
+      EXPECT_EQ(testing::run_kernel(*device, kMatmul, rule, ins, {{dtype, {64, 64}, {}}}).kernel,
+                tiles || dtype == DType::BF16 ? "amx:matmul" : f32_kernel());
+    }
+    const TensorType square{DType::F32, {64, 64}, {}};
+    const OpCall call(kMatmul, {&square, &square}, rule, {&square});
+    EXPECT_EQ(device->wanted_layout(call, 1, kUses).has_value(), !tiles);
+  }
+}
+
 /// Where no unit multiplies bf16, f32 products do, between conversions. Parts of a contraction are
 /// added up in the result, so that one of bf16 would be rounded more than once.
 TEST(TileProducts, OfBf16AreChosenByLevel) {

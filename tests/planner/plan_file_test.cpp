@@ -46,6 +46,28 @@ TEST(PlanFile, SaysAllFlags) {
   EXPECT_EQ(read.fields.find("[plan]"), std::string::npos);
 }
 
+/// Where a machine has two ways to multiply f32; a machine that is only described has none.
+TEST(PlanFile, SaysHowF32ProductsAreMade) {
+  RunConfig run = recorded_run();
+  const auto says = [&] {
+    const std::string file = plan_file_text(run, choice(), kCores);
+    const std::size_t at = file.find("f32-products = ");
+    return at == std::string::npos ? "" : file.substr(at, file.find('\n', at) - at);
+  };
+  EXPECT_EQ(says(), "");
+  run.choices = CpuChoices{Isa::Avx2, true};
+  EXPECT_EQ(says(), "");
+  for (const F32Products products : {F32Products::Fma, F32Products::Amx}) {
+    run.choices = CpuChoices{Isa::Amx, true, products};
+    EXPECT_EQ(says(), text("f32-products = \"", to_text(products), "\""));
+  }
+  run.asked_for["f32-products"] = "--f32-products amx";
+  EXPECT_EQ(says(), "f32-products = \"amx\"");
+  run.asked_for.clear();
+  run.parallel.machine.kernels = KernelSource::Described;
+  EXPECT_EQ(says(), "");
+}
+
 TEST(PlanFile, IsRefusedForAnotherModelOrMachine) {
   const PlanFile plan = parse_plan_file(plan_file_text(recorded_run(), choice(), kCores), "a.toml");
   require_made_for(plan, recorded_run(), kCores, "a.toml");

@@ -39,6 +39,14 @@ run gpt2-step --threads 1 --beside "mine=program --steps 2" || wrong "a table fa
 grep -q 'products alone, f32, 1 threads=.*--threads 1 ' "$work/out" || wrong "products are not on the caller's threads"
 [ "$(grep -cx -- --steps "$work/out")" = 1 ] || wrong "words inside a value are taken for flags"
 
+# A table that waits for a processor.
+echo 'flags : amx_bf16' >"$work/with" && echo 'flags : avx2' >"$work/without"
+SAYS=both CPUINFO=$work/with run f32-products --turns 2 || wrong "a table fails: $(cat "$work/err")"
+grep -qx bert-base-pretrain "$work/out" && grep -qx gpt2-small "$work/out" || wrong "one of two models is left out"
+[ "$(result f32-products-bert.json)$(result f32-products-gpt2.json)" = bothboth ] || wrong "one of two results is lost"
+if CPUINFO=$work/without run f32-products; then wrong "a table without its processor is accepted"; fi
+grep -q 'waits for a processor with AMX' "$work/err" || wrong "a table does not say what it waits for"
+
 for words in nonsense "bert-step --preset gpt2-tiny" ""; do
   # shellcheck disable=SC2086
   if run $words; then wrong "'$words' is accepted"; fi

@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-TEST(Choices, TheLowestLevelAndThePackingOfRankZero) {
+TEST(Choices, TheLowestLevelAndTheRestOfRankZero) {
   const struct {
     const char* why;
     std::vector<CpuChoices> ranks;
@@ -23,6 +23,15 @@ TEST(Choices, TheLowestLevelAndThePackingOfRankZero) {
       {"the least of three is neither the first nor the last",
        {{Isa::Avx512Bf16, false}, {Isa::Avx512, true}, {Isa::Amx, true}},
        {Isa::Avx512, false}},
+      {"f32 products as on rank 0",
+       {{Isa::Amx, true, F32Products::Fma}, {Isa::Amx, true, F32Products::Amx}},
+       {Isa::Amx, true, F32Products::Fma}},
+      {"f32 products by AMX, as on rank 0",
+       {{Isa::Amx, true, F32Products::Amx}, {Isa::Amx, true, F32Products::Fma}},
+       {Isa::Amx, true, F32Products::Amx}},
+      {"f32 products that one rank cannot make",
+       {{Isa::Amx, true, F32Products::Amx}, {Isa::Avx512, true}},
+       {Isa::Avx512, true, F32Products::Fma}},
       {"one without any level", {{Isa::Amx, true}, {Isa::Baseline, true}}, {Isa::Baseline, true}},
   };
   for (const auto& c : cases) {

@@ -604,6 +604,51 @@ const ChoiceCase kChoiceCases[] = {
      "pack-weights is 'maybe'; it can be auto, yes or no"},
 };
 
+/// Of AMX, which a machine may have, and flags may forbid.
+struct F32ProductsCase {
+  const char* why;
+  Isa machine;
+  const char *products, *max_isa;
+  bool amx;
+  F32Products choice;
+  const char* refusal = "";
+};
+constexpr F32Products kFma = F32Products::Fma, kAmx = F32Products::Amx;
+const F32ProductsCase kF32ProductsCases[] = {
+    {"as the machine", Isa::Amx, "auto", "auto", true, kAmx},
+    {"as the machine, which has none", Isa::Avx2, "auto", "auto", true, kFma},
+    {"below AMX there is one way", Isa::Amx, "auto", "avx512", true, kFma},
+    {"without AMX, too", Isa::Amx, "auto", "auto", false, kFma},
+    {"told", Isa::Amx, "amx", "auto", true, kAmx},
+    {"told otherwise", Isa::Amx, "fma", "auto", true, kFma},
+    {"multiply-adds are everywhere", Isa::Baseline, "fma", "auto", true, kFma},
+    {"with either flag", Isa::Amx, "fma", "auto", false, kFma},
+    {"no such word", Isa::Amx, "fast", "auto", true, kAmx,
+     "f32-products is 'fast'; it can be auto, amx, fma"},
+    {"a machine without", Isa::Avx2, "amx", "auto", true, kFma,
+     "f32-products amx needs a processor with AMX, and avx2 is the highest instruction set of this "
+     "machine; give auto or fma"},
+    {"without AMX", Isa::Amx, "amx", "auto", false, kFma,
+     "f32-products amx and no-amx disagree; give one of them"},
+    {"a lower level", Isa::Amx, "amx", "avx512-bf16", true, kFma,
+     "f32-products amx and max-isa avx512-bf16 disagree; give one of them"},
+};
+
+TEST(Config, F32ProductsOfAMachine) {
+  for (const F32ProductsCase& c : kF32ProductsCases) {
+    SCOPED_TRACE(c.why);
+    RunConfig config;
+    config.f32_products = c.products, config.max_isa = c.max_isa, config.amx = c.amx;
+    try {
+      const CpuChoices machine = CpuChoices{c.machine, true, kAmx}.at_most(c.machine);
+      EXPECT_EQ(to_text(choices_of(config, machine).f32_products), to_text(c.choice));
+      EXPECT_STREQ(c.refusal, "");
+    } catch (const Error& error) {
+      EXPECT_STREQ(error.what(), c.refusal);
+    }
+  }
+}
+
 TEST(Config, ChoicesOfAMachine) {
   for (const ChoiceCase& c : kChoiceCases) {
     SCOPED_TRACE(c.why);
@@ -627,6 +672,10 @@ TEST(Config, ChoicesAreRecorded) {
   EXPECT_EQ(record.at("max-isa"), "avx512");
   EXPECT_EQ(record.at("pack-weights"), "yes");
   EXPECT_EQ(record.at("amx"), "false");
+  EXPECT_EQ(record.at("f32-products"), "fma");
+  config.choices = {Isa::Amx, true, kAmx};
+  complete(config);
+  EXPECT_EQ(record_of(config).at("f32-products"), "amx");
 }
 
 }  // namespace

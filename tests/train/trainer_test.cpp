@@ -418,6 +418,47 @@ TEST_F(TrainerTest, AResumedRunSaysWhereItsKernelsDiffer) {
     EXPECT_NE(what.find(told), std::string::npos) << told << " in " << what;
 }
 
+/// Where nothing is told, f32 products are made as before, whatever is measured today. (The device
+/// here is none of these choices: what counts is what is recorded.)
+TEST_F(TrainerTest, AResumedRunMakesF32ProductsAsBefore) {
+  constexpr CpuChoices kByAmx = {Isa::Amx, false, F32Products::Amx}, kByFma = {Isa::Amx, false};
+  const struct {
+    const char* why;
+    CpuChoices recorded, here;
+    const char *told, *taken, *notice;
+  } cases[] = {
+      {"by AMX", kByAmx, kByFma, "auto", "amx", ""},
+      {"by multiply-adds", kByFma, kByAmx, "auto", "fma", ""},
+      {"told otherwise", kByAmx, kByFma, "fma", "fma",
+       "resuming with other kernels: f32-products is amx there and fma here"},
+      {"on a machine without AMX",
+       kByAmx,
+       {Isa::Avx2, false},
+       "auto",
+       "fma",
+       "f32-products is amx there and fma here"},
+  };
+  int number = 0;
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.why);
+    RunConfig config = this->config(text("products", number++));
+    config.steps = 1;
+    config.choices = c.recorded;
+    run(config);
+    config.choices = c.here;
+    config.f32_products = c.told;
+    config.resume = "auto";
+    Problems problems;
+    const std::optional<PreparedRun> prepared = prepare_run(config, problems);
+    ASSERT_TRUE(prepared);
+    EXPECT_EQ(prepared->config.f32_products, c.taken);
+    EXPECT_EQ(to_text(prepared->config.choices->f32_products), c.taken);
+    const std::string notices = join(prepared->notices);
+    EXPECT_NE(notices.find(c.notice), std::string::npos) << notices;
+    EXPECT_EQ(notices.find("f32-products") != std::string::npos, *c.notice != '\0') << notices;
+  }
+}
+
 /// A model and its vocabulary come from a checkpoint, which may be wrong: ids that the model lacks
 /// would be read as zeros.
 TEST_F(TrainerTest, AVocabularyWiderThanItsModelIsRefused) {

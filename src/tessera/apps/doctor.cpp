@@ -144,7 +144,8 @@ std::vector<DoctorLine> examine(const DoctorFacts& f) {
                  f.launcher.empty() ? f.launched : text(f.launched, ", by ", join(f.launcher)),
                  f.launch_problem});
   if (f.flops_per_s > 0)
-    out.push_back({"products, f32", format("%.3g GFLOP/s on all cores", f.flops_per_s * 1e-9)});
+    out.push_back({"products, f32",
+                   format("%.3g GFLOP/s on all cores", f.flops_per_s * 1e-9) + f.f32_products});
   if (f.bytes_per_s > 0)
     out.push_back({"memory bandwidth", format("%.3g GB/s on all cores", f.bytes_per_s * 1e-9)});
   return out;

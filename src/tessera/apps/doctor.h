@@ -36,13 +36,15 @@ struct DoctorFacts {
   std::string launch_problem;         // of these variables
 
   double flops_per_s = 0, bytes_per_s = 0;  // measured, of all usable cores
+  std::string f32_products;                 // ", by AMX (why)"; empty: there is one way
 };
 
 /// Reads all but the rates. `variable` looks a variable of the environment up, null where it is not
 /// set; `folder` is where runs are to be written.
 DoctorFacts doctor_facts(const std::string& folder,
                          const std::function<const char*(const char* name)>& variable);
-/// Measures the rates, on all usable cores: about a second and 256 MiB.
+/// Measures the rates and, unless it is kept from before, what AMX brings f32 products, on all
+/// usable cores: about a second and 256 MiB.
 void measure(DoctorFacts& facts);
 
 struct DoctorLine {

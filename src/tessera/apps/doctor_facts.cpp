@@ -14,6 +14,7 @@
 #include <tuple>
 #include <utility>
 
+#include "tessera/apps/amx_speedup.h"
 #include "tessera/apps/command.h"
 #include "tessera/apps/doctor.h"
 #include "tessera/base/cores.h"
@@ -23,6 +24,7 @@
 #include "tessera/comm/launched.h"
 #include "tessera/comm/processes.h"
 #include "tessera/device/device.h"
+#include "tessera/runtime/f32_products.h"
 #include "tessera/runtime/rates.h"
 #include "tessera/train/checkpoint_files.h"
 
@@ -171,7 +173,15 @@ DoctorFacts doctor_facts(const std::string& folder,
 }
 
 void measure(DoctorFacts& facts) {
-  const DeviceRates rates = measure_rates(*make_cpu_device({.threads = facts.cores}));
+  CpuChoices choices = machine_choices();
+  if (choices.isa >= Isa::Amx) {
+    const AmxSpeedup speedup = amx_speedup();
+    choices.f32_products = faster_products(speedup.times);
+    facts.f32_products =
+        text(", by ", long_name(choices.f32_products), " (", to_text(speedup), ")");
+  }
+  const DeviceRates rates =
+      measure_rates(*make_cpu_device({.threads = facts.cores, .choices = choices}));
   facts.flops_per_s = rates.flops_per_s;
   if (!rates.streams.empty()) facts.bytes_per_s = rates.streams.back().bytes_per_s;
 }

@@ -1,9 +1,21 @@
 #include "tessera/apps/instruction_set.h"
 
+#include "tessera/apps/amx_speedup.h"
 #include "tessera/device/device.h"
 #include "tessera/runtime/choices.h"
+#include "tessera/runtime/f32_products.h"
 
 namespace tessera {
+
+namespace {
+
+/// f32 products may be made by AMX or not, and kernels of this machine are to make them.
+bool is_open(const RunConfig& config, const CpuChoices& machine) {
+  return machine.isa >= Isa::Amx && config.f32_products == "auto" &&
+         config.parallel.machine.kernels == KernelSource::Cpu;
+}
+
+}  // namespace
 
 void agree_on_choices(RunConfig& config, Communicator* launched, Problems& problems) {
   CpuChoices mine = machine_choices();
@@ -11,6 +23,12 @@ void agree_on_choices(RunConfig& config, Communicator* launched, Problems& probl
   own.gather([&] { mine = choices_of(config, mine); });
   if (launched != nullptr && launched->rank() > 0) own.raise();
   problems.gather([&] { own.raise(); });
+  const bool leads = launched == nullptr || launched->rank() == 0;
+  if (leads && own.empty() && is_open(config, mine)) {
+    const AmxSpeedup measured = amx_speedup();
+    mine.f32_products = faster_products(measured.times);
+    config.f32_reason = to_text(measured);
+  }
   config.choices = common_choices(mine, launched);
 }
 

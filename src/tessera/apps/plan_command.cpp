@@ -145,8 +145,8 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
   if (!request.search_mode.empty()) refuse_beside_search(parsed, request, problems);
   std::vector<std::string> notices;
   RunConfig config = configure(parsed, problems, notices, families);
-  agree_on_choices(config, nullptr, problems);
   take_machine(config, nullptr, problems);
+  agree_on_choices(config, nullptr, problems);
   take_init_model(config, problems, notices);
   if (!config.data.empty()) leave_open_to_rows(config, false);
   complete(config);

@@ -28,6 +28,9 @@ inline constexpr MachineField kSampleMachineFields[] = {
     {"graph-optimization"},
     {"max-isa"},
     {"amx"},
+    {"f32-products",
+     "how matrices of f32 are multiplied: on tiles (amx), or by multiply-adds (fma); auto: what is "
+     "faster on this machine, as measured once"},
     {"pack-weights"}};
 
 /// All flags of the command: its own, and those fields.

@@ -166,6 +166,7 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
   });
   if (run) return run->config;
   RunConfig config = config_over(asked, found, "the configuration of rank 0");
+  config.choices = choices_of(config, *config.choices);  // as a checkpoint may say
   complete(config);
   return config;
 }

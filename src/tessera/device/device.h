@@ -66,6 +66,8 @@ class Device {
   virtual std::string name() const = 0;
   /// The level of the instruction set that its kernels use; empty where there are no levels.
   virtual std::string isa() const { return ""; }
+  /// How it multiplies matrices of f32, "fma" or "amx"; empty where there is no choice.
+  virtual std::string f32_products() const { return ""; }
   /// The first kernel of the device's list for this op that accepts the case; the reference kernel
   /// is last.
   virtual std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) = 0;

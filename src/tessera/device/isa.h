@@ -31,14 +31,32 @@ constexpr bool multiplies_16_bit(DType dtype, Isa isa) {
 
 constexpr std::string_view to_text(Isa isa) { return kIsaNames[static_cast<std::size_t>(isa)]; }
 
+/// How matrices of f32 are multiplied: by multiply-adds on vectors, or on tiles (Isa::Amx). Which
+/// is faster depends on the machine.
+enum class F32Products : std::uint8_t { Fma, Amx };
+inline constexpr std::array<std::string_view, 2> kF32ProductNames = {"fma", "amx"};
+
+constexpr std::string_view to_text(F32Products products) {
+  return kF32ProductNames[static_cast<std::size_t>(products)];
+}
+
+/// In a sentence: products "by AMX".
+constexpr std::string_view long_name(F32Products products) {
+  return products == F32Products::Amx ? "AMX" : "multiply-adds";
+}
+
 /// What a processor decides of a device's kernels. Devices of equal choices and equally many
 /// threads compute the same bits, on whichever processors.
 struct CpuChoices {
   Isa isa = Isa::Baseline;    // the highest that kernels use, oneDNN's and Highway's included
   bool pack_weights = false;  // weights are packed for products where that is expected to pay
+  F32Products f32_products = F32Products::Fma;  // Amx: at Isa::Amx alone
 
   /// The same without what is above `most`.
-  CpuChoices at_most(Isa most) const { return {std::min(isa, most), pack_weights}; }
+  CpuChoices at_most(Isa most) const {
+    const Isa least = std::min(isa, most);
+    return {least, pack_weights, least < Isa::Amx ? F32Products::Fma : f32_products};
+  }
   friend bool operator==(const CpuChoices&, const CpuChoices&) = default;
 };
 

@@ -88,6 +88,12 @@ std::string without_vocabulary(std::string model) {
   return model.erase(begin, model.find(", ", begin + kVocabulary.size()) - begin);
 }
 
+constexpr const char* kF32Products = "f32-products";
+bool chooses_f32_products(const RunConfig& config) {
+  return config.parallel.machine.kernels == KernelSource::Cpu && config.choices &&
+         config.choices->isa >= Isa::Amx;
+}
+
 }  // namespace
 
 MadeFor made_for(const RunConfig& config, int cores) {
@@ -111,7 +117,11 @@ std::string plan_file_text(const RunConfig& base, const PlanChoice& choice, int 
   if (is_machine_file(config.machine))  // a plan may be run in another folder
     config.machine = std::filesystem::absolute(config.machine).lexically_normal().string();
   std::string out = "# Made by tessera plan --auto; tessera train --plan FILE runs it.\n";
-  for (const Field* field : plan_fields(base, choice)) {
+  std::vector<const Field*> written = plan_fields(base, choice);
+  // As measured here: the plan's bytes are of these kernels.
+  if (chooses_f32_products(config) && !base.asked_for.contains(kF32Products))
+    written.push_back(find_field(kF32Products).field);
+  for (const Field* field : written) {
     if (!may_be_in_plan(*field)) continue;
     out += text(field->name, " = ", toml_value(*field, config), "\n");
   }

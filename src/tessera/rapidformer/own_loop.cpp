@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "tessera/apps/instruction_set.h"
 #include "tessera/apps/ranks.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
@@ -43,7 +44,10 @@ OwnLoop::OwnLoop(const AskedTraining& asked, Console& console, OwnFunctions func
           "a loop of the program's own runs all devices as threads of one process, and this ",
           "process was launched as one of several; start it alone, with --devices N");
   Problems problems = asked.problems;
-  if (auto prepared = prepare_run(run_.config(), problems)) prepared_.emplace(std::move(*prepared));
+  RunConfig open = run_.config();
+  agree_on_choices(open, nullptr, problems);
+  if (auto prepared = prepare_run(std::move(open), problems))
+    prepared_.emplace(std::move(*prepared));
   problems.raise();
   for (const auto& notices : {asked.notices, prepared_->notices})
     for (const std::string& notice : notices)

@@ -24,7 +24,19 @@ CpuChoices choices_of(const RunConfig& config, const CpuChoices& machine) {
       config.pack_weights == "auto" || config.pack_weights == "yes" || config.pack_weights == "no",
       "pack-weights is '", config.pack_weights, "'; it can be auto, yes or no");
   if (config.pack_weights != "auto") out.pack_weights = config.pack_weights == "yes";
-  return out;
+  const auto products = find_word<F32Products>(kF32ProductNames, config.f32_products);
+  require(products || config.f32_products == "auto", "f32-products is '", config.f32_products,
+          "'; it can be ", join(kF32ProductWords));
+  if (products == F32Products::Amx) {
+    require(machine.isa >= Isa::Amx, "f32-products amx needs a processor with AMX, and ",
+            to_text(machine.isa),
+            " is the highest instruction set of this machine; give auto or fma");
+    require(out.isa >= Isa::Amx, "f32-products amx and ",
+            config.amx ? text("max-isa ", config.max_isa) : "no-amx",
+            " disagree; give one of them");
+  }
+  if (products) out.f32_products = *products;
+  return out.at_most(out.isa);  // below amx there is one way to multiply
 }
 
 namespace {
@@ -89,6 +101,7 @@ void complete(RunConfig& config) {
     config.max_isa = to_text(config.choices->isa);
     config.amx = config.choices->isa >= Isa::Amx;
     config.pack_weights = config.choices->pack_weights ? "yes" : "no";
+    config.f32_products = to_text(config.choices->f32_products);
   }
   ParallelConfig& parallel = config.parallel;
   // What find_problems refuses must not divide by zero before.

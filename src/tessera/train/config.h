@@ -32,6 +32,8 @@ inline constexpr std::array<std::string_view, 2> kDataImpls = {"mmap", "infer"};
 /// Floats in which gradients are added up (reduce_dtype). "auto": f16 in a run that computes in
 /// f16, as in Megatron-LM, and f32 in any other.
 inline constexpr std::array<std::string_view, 4> kSumDTypes = {"auto", "f32", "bf16", "f16"};
+/// What f32_products can be. "auto": as in the checkpoint, or as measured on this machine.
+inline constexpr std::array<std::string_view, 3> kF32ProductWords = {"auto", "amx", "fma"};
 inline constexpr std::array<std::string_view, 3> kRemoteDevices = {kRemoteNone, kRemoteMemory,
                                                                    kRemoteFile};
 
@@ -102,11 +104,12 @@ struct RunConfig {
   bool bf16 = false, fp16 = false, mixed_precision = false;  // of forward and backward
   std::string reduce_dtype = "auto";                         // of sums of gradients
 
-  std::int64_t threads = 0;                             // per device; 0: one per core, shared out
-  std::string max_isa = "auto", pack_weights = "auto";  // CpuChoices
-  bool graph_optimization = true;                       // all of Optimizations, or none
-  bool amx = true;                                      // false: at most the level below
+  std::int64_t threads = 0;  // per device; 0: one per core, shared out
+  std::string max_isa = "auto", pack_weights = "auto", f32_products = "auto";  // CpuChoices
+  bool graph_optimization = true;     // all of Optimizations, or none
+  bool amx = true;                    // false: at most the level below
   std::optional<CpuChoices> choices;  // what devices are made from, once it is known
+  std::string f32_reason;  // why f32_products are so, where nobody asked for them; empty: unknown
 
   // micro_batches, repeat and what is sharded follow from other fields; machine is what commands
   // find by the next
@@ -154,10 +157,10 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
                     Problems& problems, std::vector<std::string>& notices,
                     const OwnFamilies& families = {});
 
-/// Sets what is derived from other fields: max_isa and pack_weights (choices), micro_batch_size,
-/// what the model's family derives (ModelFamily::complete), the optimizer's last group
-/// (no_weight_decay_for), decay_steps (steps; a step more than the warm-up where that is longer, so
-/// that a short trial of a long recipe runs its beginning).
+/// Sets what is derived from other fields: max_isa, pack_weights and f32_products (choices),
+/// micro_batch_size, what the model's family derives (ModelFamily::complete), the optimizer's last
+/// group (no_weight_decay_for), decay_steps (steps; a step more than the warm-up where that is
+/// longer, so that a short trial of a long recipe runs its beginning).
 void complete(RunConfig& config);
 /// The steps of config.epochs passes over data of `samples` samples, where it has epochs;
 /// decay_steps follow where `told` leaves them open.

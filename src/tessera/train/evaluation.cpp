@@ -39,6 +39,7 @@ constexpr std::string_view kDeviceFields[] = {"devices",
                                               "graph-optimization",
                                               "max-isa",
                                               "amx",
+                                              "f32-products",
                                               "pack-weights"};
 
 void take_fields(RunConfig& to, const RunConfig& from, std::span<const std::string_view> names,

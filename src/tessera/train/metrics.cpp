@@ -151,6 +151,7 @@ std::string to_json(const Summary& s) {
   };
   line("steps", number_text(s.steps));
   if (!s.isa.empty()) line("isa", text("\"", s.isa, "\""));
+  if (!s.f32_products.empty()) line("f32_products", text("\"", s.f32_products, "\""));
   line("skipped_steps", number_text(s.skipped_steps));
   line("train_loss", number(s.train_loss));
   line("val_loss", number(s.val_loss));

@@ -69,7 +69,8 @@ class MetricsFile {
 
 struct Summary {
   std::int64_t steps = 0;
-  std::string isa;  // the level that kernels used; empty where there are none
+  std::string isa;           // the level that kernels used; empty where there are none
+  std::string f32_products;  // Device::f32_products
   std::optional<double> train_loss, val_loss;
   double seconds = 0, tokens_per_s = 0;
   double flops_per_step = 0, recomputed_flops_per_step = 0, product_flops_per_s = 0,

@@ -64,6 +64,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
     });
   const std::optional<Source>& base = from ? from : init;
   if (base) problems.gather([&] { take_model(config, base->run); });
+  if (from) take_f32_products(config, from->run.config);
   if (!from) leave_open_to_rows(config, init.has_value());
   RunConfig told = config;
   complete(config);

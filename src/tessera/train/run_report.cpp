@@ -99,6 +99,8 @@ void add_summary(const Json& summary, RunReport& report) {
     report.facts.emplace_back("mesh", mesh);
   if (const std::string isa = string_of(summary, "isa"); !isa.empty())
     report.facts.emplace_back("instruction set", isa);
+  if (const std::string products = string_of(summary, "f32_products"); !products.empty())
+    report.facts.emplace_back("f32 products", products);
   const Json& memory = member(summary, "memory");
   for (const MemoryPart& part : kMemoryParts) {
     if (const std::optional<double> size = number(memory, part.key); size && *size > 0)

@@ -1,6 +1,7 @@
 #include "tessera/train/run_source.h"
 
 #include "tessera/base/text.h"
+#include "tessera/base/words.h"
 #include "tessera/models/family.h"
 #include "tessera/train/checkpoint_manifest.h"
 #include "tessera/train/compare_runs.h"
@@ -102,6 +103,15 @@ void take_model(RunConfig& config, const RecordedRun& from) {
   // A preset leaves the size open; that of learned tokens is not to be found in the data.
   if (config.model.vocabulary == 0 && from.vocabulary.kind() == VocabularyKind::Bpe)
     config.model.vocabulary = from.config.model.vocabulary;
+}
+
+void take_f32_products(RunConfig& config, const RunConfig& from) {
+  const auto theirs = find_word<F32Products>(kF32ProductNames, from.f32_products);
+  if (!theirs || !config.choices || config.f32_products != "auto") return;
+  CpuChoices& choices = *config.choices;
+  choices.f32_products = *theirs;
+  choices = choices.at_most(choices.isa);
+  if (choices.f32_products == *theirs) config.f32_reason = "as in the checkpoint";
 }
 
 void check_tokenizer(const RunConfig& config, const Source& base, Problems& problems) {

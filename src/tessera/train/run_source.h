@@ -34,6 +34,10 @@ std::optional<Source> find_source(const RunConfig& config, Problems& problems,
 /// The model of the run becomes that of the checkpoint but for what the user told.
 void take_model(RunConfig& config, const RecordedRun& from);
 
+/// f32 products that were left open are made as the checkpoint's run made them, where this machine
+/// can. `config.choices` are what they are of without it.
+void take_f32_products(RunConfig& config, const RunConfig& from);
+
 /// Weights know the tokens that they were trained on: another tokenizer is refused. One that is no
 /// longer where it was does no harm, because the checkpoint has its files.
 void check_tokenizer(const RunConfig& config, const Source& base, Problems& problems);

@@ -70,7 +70,7 @@ class Trainer {
   PreparedRun run_;
   TrainOptions options_;
   KeptNotices notices_;
-  std::string isa_;
+  std::string isa_, f32_products_;
   Clock::time_point begin_ = Clock::now();
   const Task task_;
   const std::unique_ptr<Samples> samples_;
@@ -106,6 +106,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
     : run_(std::move(run)),
       options_(options),
       isa_(device.isa()),
+      f32_products_(device.f32_products()),
       task_(task_of(config().model)),
       samples_(task_.train_samples(run_.data, sample_choices(config()))),
       held_out_(validates(config()) ? task_.valid_samples(run_.data, valid_choices(config()))
@@ -351,6 +352,7 @@ Summary Trainer::summary() {
   Summary out;
   out.steps = step_;
   out.isa = isa_;
+  out.f32_products = f32_products_;
   out.skipped_steps = skipped_;
   out.train_loss = metrics_->train_loss();
   out.val_loss = metrics_->valid_loss();

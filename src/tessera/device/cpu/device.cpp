@@ -43,11 +43,13 @@ class CpuDevice final : public Device {
   std::string name() const override { return text("cpu x ", pool_.threads()); }
 
   std::string isa() const override { return std::string(to_text(choices_.isa)); }
+  std::string f32_products() const override { return std::string(to_text(choices_.f32_products)); }
 
   std::unique_ptr<Kernel> make_kernel(const KernelRequest& request) override {
     const bool narrow = cpu::has_16_bit(request.call);
     for (const cpu::KernelEntry& entry : cpu::kernel_list()) {
       if (!entry.is_for(request.call.op()) || entry.isa > choices_.isa) continue;
+      if (entry.f32_products > choices_.f32_products) continue;
       if (narrow && !entry.any_dtype) continue;
       if (std::unique_ptr<Kernel> kernel = entry.make(request, pool_)) return kernel;
     }
@@ -68,7 +70,7 @@ class CpuDevice final : public Device {
                               {.threads = pool_.threads(),
                                .pays = choices_.pack_weights,
                                .always = pack_always_,
-                               .amx = choices_.isa >= Isa::Amx});
+                               .amx = choices_.f32_products == F32Products::Amx});
   }
 
   void* allocate(Memory memory, std::int64_t bytes) override;
@@ -176,6 +178,8 @@ std::unique_ptr<Device> make_cpu_device(const CpuOptions& options) {
   const CpuChoices machine = machine_choices(), choices = options.choices.value_or(machine);
   require(choices.isa <= machine.isa, "instruction set ", to_text(choices.isa), " is above ",
           to_text(machine.isa), ", the highest of this machine; choose that or a lower one");
+  check(choices.f32_products == F32Products::Fma || choices.isa >= Isa::Amx,
+        "f32 products by AMX on a device of instruction set ", to_text(choices.isa));
   cpu::cap_libraries(choices.isa);
   return std::make_unique<CpuDevice>(options, choices);
 }

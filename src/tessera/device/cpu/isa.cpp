@@ -49,9 +49,10 @@ void cap_highway(Isa isa) {
 /// Packed weights are a second and a third copy of the weights for the length of the micro-batch
 /// loop, and writing them costs a pass over memory. AMD's cores gain 1 to 5 per cent, which does
 /// not pay; Intel's lose up to half of a plain product's speed to row strides of whole pages, which
-/// does.
+/// does. Where nothing was measured, f32 products are made by AMX.
 CpuChoices processor_choices() {
-  static const CpuChoices choices = {ask_processor(), is_intel()};
+  static const CpuChoices choices =
+      CpuChoices{ask_processor(), is_intel(), F32Products::Amx}.at_most(Isa::Amx);
   return choices;
 }
 

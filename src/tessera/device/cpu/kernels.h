@@ -17,6 +17,7 @@ struct KernelEntry {
   KernelMaker make;
   Isa isa = Isa::Baseline;  // the least that it needs
   bool any_dtype = false;  // it takes 16-bit floats too, or alone: others run on copies (widened.h)
+  F32Products f32_products = F32Products::Fma;  // Amx: only devices that choose it have this entry
   bool is_for(const OpDef& other) const { return op == nullptr || op == &other; }
 };
 

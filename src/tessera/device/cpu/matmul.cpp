@@ -375,7 +375,7 @@ constexpr std::array<KernelEntry, 7> kEntries = {
      {&kMatmul, make_matmul<TileGemm<Bf16, float>>, Isa::Amx, true},
      {&kMatmul, make_matmul<DotGemm<Bf16>>, Isa::Avx512Bf16, true},
      {&kMatmul, make_matmul<DotGemm<float>>, Isa::Avx512Bf16, true},
-     {&kMatmul, make_matmul<AmxGemm>, Isa::Amx},
+     {&kMatmul, make_matmul<AmxGemm>, Isa::Amx, false, F32Products::Amx},
      {&kMatmul, make_matmul<PanelGemm>},
      {&kMatmul, make_onednn_matmul}}};
 

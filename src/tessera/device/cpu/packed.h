@@ -13,7 +13,7 @@ struct Packing {
   int threads;
   bool pays;    // CpuChoices::pack_weights
   bool always;  // even where it does not pay
-  bool amx;     // products of the tile unit read weights as they lie
+  bool amx;     // F32Products::Amx, whose products read weights as they lie
 };
 
 /// The layout in which `operand` of this matmul is packed; nullopt where the product cannot read it
