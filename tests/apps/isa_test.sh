@@ -6,6 +6,7 @@ set -euo pipefail
 tessera=$1 lesser=$1_on_lesser_machine part=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
+export XDG_CACHE_HOME=$folder/cache  # nothing was measured before: rank 0 does so only at the level of all
 wrong() { printf 'isa_test: %s\n' "$*" >&2; tail -n 5 "$folder"/*.log >&2 || true; exit 1; }
 
 for ((i = 0; i < 200; ++i)); do echo "line $i of a text to train on, which is read again and again"; done >"$folder/text.txt"
