@@ -398,6 +398,7 @@ TEST_F(TrainerTest, AResumedRunSaysWhereItsKernelsDiffer) {
   c.steps = 2;
   const TrainResult first = run(c);
   EXPECT_EQ(first.summary.isa, to_text(c.choices->isa));
+  EXPECT_EQ(first.summary.f32_products, to_text(c.choices->f32_products));
   const auto notices = [&] {
     Problems problems;
     const std::optional<PreparedRun> prepared = prepare_run(c, problems);

@@ -1,8 +1,11 @@
 #include "tessera/apps/amx_speedup.h"
 
 #include <charconv>
+#include <exception>
 #include <filesystem>
 #include <optional>
+#include <span>
+#include <string_view>
 
 #include "tessera/base/error.h"
 #include "tessera/base/format.h"

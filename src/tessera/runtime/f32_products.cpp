@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "tessera/ops/matmul.h"
