@@ -37,15 +37,16 @@ ranks() {
   [ "$best" != baseline ] && [ "$best" != avx2 ] || { echo "not run: this machine is no better than avx2"; exit 77; }
   root=()
   [ "$(id -u)" != 0 ] || root=(--allow-run-as-root)
-  best() { echo "env -u TESSERA_MAX_ISA $lesser"; }
-  least() { echo "env TESSERA_MAX_ISA=avx2 $lesser"; }
+  strong=(env -u TESSERA_MAX_ISA "$lesser") weak=(env TESSERA_MAX_ISA=avx2 "$lesser")
   both() { # RUN, the programs of rank 0 and 1
-    mpirun "${root[@]}" --oversubscribe --bind-to none -n 1 $2 $(train "$1" 3) : -n 1 $3 $(train "$1" 3) >"$folder/$1.log" 2>&1 \
+    local -n zero=$2 one=$3
+    mpirun "${root[@]}" --oversubscribe --bind-to none -n 1 "${zero[@]}" $(train "$1" 3) : \
+      -n 1 "${one[@]}" $(train "$1" 3) >"$folder/$1.log" 2>&1 \
       || wrong "ranks '$1' do not train together"
   }
-  both like "$(least)" "$(least)"
-  both second "$(best)" "$(least)"
-  both first "$(least)" "$(best)"
+  both like weak weak
+  both second strong weak
+  both first weak strong
   for run in like second first; do
     [ "$(isa_of $run)" = avx2 ] || wrong "ranks '$run' ran at '$(isa_of $run)'"
     [ "$(digest_of $run)" = "$(digest_of like)" ] || wrong "ranks '$run' differ from two that are alike"

@@ -14,10 +14,15 @@ trap 'rm -rf "$scratch"' EXIT
 failures=0
 wrong() { echo "WRONG: $*"; failures=$((failures + 1)); }
 
-# Folders of the system are left out: the compiler has them anyhow.
+# The include folders of a room are in a file of options, as their names may have blanks. Folders of the system are left
+# out: the compiler has them anyhow.
 while IFS='|' read -r room used folders; do
   uses[$room]=${used//;/ }
-  for folder in ${folders//;/ }; do [[ $folder == /usr/* ]] || includes[$room]+=" -I$folder"; done
+  includes[$room]=@$scratch/$room.options
+  IFS=';' read -r -a list <<<"$folders"
+  for folder in "${list[@]}"; do
+    [[ -z $folder || $folder == /usr/* ]] || printf -- '-I"%s"\n' "$folder"
+  done >"$scratch/$room.options"
 done <"$rooms_file"
 
 # sees ROOM OTHER: a line of CMakeLists.txt leads from ROOM down to OTHER.
@@ -47,8 +52,7 @@ done
 # may_not ROOM OTHER: preprocessing one include must fail, and fail because the file is not found.
 may_not() {
   echo "#include \"tessera/${header[$2]}\"" >"$scratch/$1-$2.cpp"
-  # shellcheck disable=SC2086
-  if "$compiler" -std=c++20 ${includes[$1]} -E "$scratch/$1-$2.cpp" -o /dev/null 2>"$scratch/said"; then
+  if "$compiler" -std=c++20 "${includes[$1]}" -E "$scratch/$1-$2.cpp" -o /dev/null 2>"$scratch/said"; then
     wrong "$1 can include tessera/${header[$2]}, but $2 is not below it"
   elif ! grep -q "tessera/${header[$2]}.*\(No such file\|file not found\)" "$scratch/said"; then
     wrong "$1 including tessera/${header[$2]} fails, but not because it is not found:" "$(cat "$scratch/said")"
@@ -60,8 +64,7 @@ may() {
   local room=$1 other
   shift
   for other; do echo "#include \"tessera/${header[$other]}\""; done >"$scratch/$room.cpp"
-  # shellcheck disable=SC2086
-  "$compiler" -std=c++20 ${includes[$room]} -E "$scratch/$room.cpp" -o /dev/null 2>"$scratch/said" ||
+  "$compiler" -std=c++20 "${includes[$room]}" -E "$scratch/$room.cpp" -o /dev/null 2>"$scratch/said" ||
     wrong "$room cannot include what it may:" "$(head -3 "$scratch/said")"
 }
 

@@ -48,7 +48,7 @@ Outcome outcome_of(const Start& start_of, const std::string& how) {
   Outcome out;
   const auto start = std::chrono::steady_clock::now();
   FILE* pipe =
-      popen(text(start_of.command, " 4 " TESSERA_FAILING_RANKS " ", how, " 2>&1").c_str(), "r");
+      popen(text(start_of.command, " 4 '" TESSERA_FAILING_RANKS "' ", how, " 2>&1").c_str(), "r");
   std::array<char, 4096> buffer;
   while (const std::size_t n = fread(buffer.data(), 1, buffer.size(), pipe))
     out.output.append(buffer.data(), n);
