@@ -92,6 +92,20 @@ TEST(PredictCommand, LabelsOfTextsAreThoseOfTheTestOfARun) {
   for (const char* score : {"accuracy", "f1"})
     EXPECT_NEAR(json[score].get<double>(), of_test[score].get<double>(), 1e-8);
   EXPECT_EQ(ran_in(folder, "evaluate @/run --data @/bare.tsv").code, 3) << "nothing to score";
+
+  // Rows without a label are not among those scored; labels of rows to predict are not looked at.
+  folder.write("some.tsv", labelled_rows(6, true) + "6\tword 3 is good\t-1\n");
+  ran = ran_in(folder, "evaluate @/run --data @/some.tsv --json");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(nlohmann::json::parse(ran.out)["samples"], 6);
+  EXPECT_NE(ran.err.find("1 of 7 rows has no label, and is not scored"), std::string::npos)
+      << ran.err;
+  folder.write("others.tsv", "id\ttext\tlabel\n0\tword 0 is good\tLABEL_1\n");
+  ran = ran_in(folder, "predict @/run --data @/others.tsv");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(table_of(ran.out)[1][1], "LABEL_1");
+  EXPECT_EQ(table_of(ran.out)[1][2], one[1][2]);
+  EXPECT_EQ(ran_in(folder, "evaluate @/run --data @/others.tsv").code, 3);
 }
 
 TEST(PredictCommand, TagsOfWordsAndTheirProbabilities) {
@@ -136,6 +150,28 @@ TEST(EvaluateCommand, OfALanguageModelIsItsPerplexity) {
   EXPECT_EQ(ran.code, 2);
   EXPECT_NE(ran.err.find("predicts no labels; tessera evaluate says"), std::string::npos)
       << ran.err;
+}
+
+TEST(EvaluateCommand, TextsOfATableHaveAPerplexityToo) {
+  const Folder folder;
+  folder.write("texts.tsv", labelled_rows(40, true));
+  Ran ran = ran_in(folder,
+                   "train --preset gpt2-tiny --layers 1 --width 16 --heads 2 --context 16 "
+                   "--steps 2 --global-batch-size 4 --data @/texts.tsv --text-column text "
+                   "--test-data @/texts.tsv --output @/run");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  EXPECT_EQ(ran.err.find("no labels"), std::string::npos) << ran.err;
+  std::string test;
+  std::istringstream lines(read(folder / "run/metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("\"kind\":\"test\"") != std::string::npos) test = line;
+  ASSERT_NE(test, "");
+  ran = ran_in(folder, "evaluate @/run --data @/texts.tsv --json");
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const auto json = nlohmann::json::parse(ran.out);
+  EXPECT_GT(json["samples"].get<int>(), 0);
+  for (const char* score : {"loss", "perplexity"})
+    EXPECT_NEAR(json[score].get<double>(), nlohmann::json::parse(test)[score].get<double>(), 1e-4);
 }
 
 TEST(PredictCommand, RefusesWhatDoesNotFit) {

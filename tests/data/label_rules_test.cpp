@@ -110,7 +110,7 @@ TEST(LabelRules, OfATestSomeRowsMayLackALabel) {
     const Dataset data = file.load();
     EXPECT_EQ(data.labels.of_rows, (std::vector<std::int32_t>{kIgnoredLabel, 0, kIgnoredLabel, 1}));
     EXPECT_FALSE(data.unlabelled);
-    EXPECT_EQ(data.rows.notice, "2 of 4 rows have no label: predicted, and not scored");
+    EXPECT_EQ(data.rows.notice, "2 of 4 rows have no label, and are not scored");
   }
 }
 

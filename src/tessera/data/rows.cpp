@@ -25,7 +25,8 @@ struct LoadedRows {
 
 /// The files have the column of labels.
 bool have_labels(const std::vector<std::string>& paths, const RowsChoice& choice) {
-  if (choice.label_column.empty() || !choice.tests) return !choice.label_column.empty();
+  if (choice.label_column.empty() || !choice.reads_labels) return false;
+  if (!choice.tests) return true;
   std::string with, without;
   for (const std::string& path : paths) {
     // Of JSON lines, each may have the key or not.
@@ -286,8 +287,8 @@ std::string notice_of_unlabelled(const RowLabels& labels) {
   const std::int64_t none = std::ranges::count(labels.of_rows, kIgnoredLabel),
                      all = std::ssize(labels.of_rows);
   if (none == 0 || none == all) return "";
-  return text(none, " of ", counted(all, "row"), none == 1 ? " has" : " have",
-              " no label: predicted, and not scored");
+  return text(none, " of ", counted(all, "row"), none == 1 ? " has" : " have", " no label, and ",
+              none == 1 ? "is" : "are", " not scored");
 }
 
 Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const LoadedRows& train,
@@ -318,9 +319,9 @@ Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const LoadedRow
               apart.files,           digest_of_rows(train), nullptr};
   out.rows = std::move(where);
   out.labels = labels_of_rows(choice, train, apart);
-  out.unlabelled = choice.tests && std::ranges::all_of(out.labels.of_rows, [](std::int32_t label) {
-                     return label == kIgnoredLabel;
-                   });
+  out.unlabelled = choice.tests && !choice.label_column.empty() &&
+                   std::ranges::all_of(out.labels.of_rows,
+                                       [](std::int32_t label) { return label == kIgnoredLabel; });
   if (const std::string some = notice_of_unlabelled(out.labels); !some.empty())
     notices.push_back(some);
   out.rows.notice = join(notices, "; ");

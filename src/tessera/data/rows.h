@@ -26,6 +26,8 @@ struct RowsChoice {
   /// none of the files, or a label is a word for none (label_rules.h). Such rows have
   /// kIgnoredLabel; where all are so, Dataset::unlabelled.
   bool tests = false;
+  /// False: labels are not looked at, as rows to predict need none; all rows have kIgnoredLabel.
+  bool reads_labels = true;
   bool some_without_answer = false;  // of questions to test on: the model may find none
 
   /// How many of `count` rows of `paths` train.

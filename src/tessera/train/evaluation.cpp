@@ -8,6 +8,7 @@
 #include "tessera/base/words.h"
 #include "tessera/data/question_rows.h"
 #include "tessera/models/family.h"
+#include "tessera/tensor/ignored_label.h"
 #include "tessera/train/epoch_judge.h"
 #include "tessera/train/fields.h"
 #include "tessera/train/measured_runs.h"
@@ -155,7 +156,8 @@ Dataset trained_on(const Vocabulary& vocabulary, std::vector<std::string> labels
 void load_evaluated(Evaluation& out, std::vector<std::string> labels, bool predicts) {
   RunConfig& config = out.config;
   try {
-    out.data.emplace(load_test_data(config, trained_on(out.vocabulary, std::move(labels))));
+    out.data.emplace(load_test_data(config, trained_on(out.vocabulary, std::move(labels)),
+                                    /*reads_labels=*/!predicts || !is_of_tables(config.model)));
   } catch (const Error& error) {
     const bool columns = is_of_tables(config.model) || !config.text_column.empty();
     throw columns ? error.with(text("texts are read from ", column_names_text(text_columns(config)),
@@ -300,7 +302,8 @@ Evaluated evaluate(Crew& crew, const Evaluation& evaluation) {
   MeasuredRuns runs(crew);
   measure_samples(runs, *samples, evaluation_batch(evaluation.config), measured,
                   [] { return false; });
-  return {samples->size(), measured.loss(), scores_of(task, measured, judge.get())};
+  const std::int64_t unscored = std::ranges::count(data.labels.of_rows, kIgnoredLabel);
+  return {samples->size() - unscored, measured.loss(), scores_of(task, measured, judge.get())};
 }
 
 PredictionTable predict(Crew& crew, const Evaluation& evaluation) {

@@ -49,7 +49,7 @@ Evaluation prepare_evaluation(const std::string& path, const RunConfig& asked, s
 void load_weights(Crew& crew, const Evaluation& evaluation);
 
 struct Evaluated {
-  std::int64_t samples = 0;
+  std::int64_t samples = 0;  // that are scored: rows without a label are not
   double loss = 0;
   NamedMeans scores;
 };

@@ -179,13 +179,14 @@ Dataset load_row_data(const RunConfig& config, const KnownLabels& labels,
                                : load_chosen(config, choice, vocabulary_choice(config));
 }
 
-Dataset load_test_rows(const RunConfig& config, const Dataset& data) {
+Dataset load_test_rows(const RunConfig& config, const Dataset& data, bool reads_labels) {
   refuse_token_files(config, config.test_data);
   RowsChoice choice = rows_choice(config);
   choice.paths = config.test_data;
   choice.valid_paths.clear();
   choice.known_labels = data.labels.names;
   choice.keeps_labels = choice.tests = true;
+  choice.reads_labels = reads_labels;
   choice.some_without_answer = data.questions != nullptr && data.questions->some_without;
   return load_chosen(config, choice, data.vocabulary);
 }

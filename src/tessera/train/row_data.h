@@ -38,8 +38,8 @@ Dataset load_row_data(const RunConfig& config, const KnownLabels& labels,
                       const Vocabulary* vocabulary = nullptr);
 
 /// Reads config.test_data, all of which is held out, with the labels and in the vocabulary of
-/// `data`, what the run trains on. Errors: as of load_row_data.
-Dataset load_test_rows(const RunConfig& config, const Dataset& data);
+/// `data`, what the run trains on. reads_labels: as RowsChoice's. Errors: as of load_row_data.
+Dataset load_test_rows(const RunConfig& config, const Dataset& data, bool reads_labels);
 
 /// Sets what is open and follows from the data: classes 0 to the number of labels; of rows a
 /// context of 0 to the length of the longest sample, up to a multiple of 8, as far as positions

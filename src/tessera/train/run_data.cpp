@@ -34,11 +34,11 @@ Dataset encoded_for(const RunConfig& config, const std::optional<Source>& base,
 
 }  // namespace
 
-Dataset load_test_data(const RunConfig& config, const Dataset& data) {
+Dataset load_test_data(const RunConfig& config, const Dataset& data, bool reads_labels) {
   if (!config.program_data.empty())
     fail(Fault::Usage, "test-data '", config.test_data.front(), "' does nothing where a program ",
          "makes the samples itself; leave it out");
-  if (trains_on_rows(config)) return load_test_rows(config, data);
+  if (trains_on_rows(config)) return load_test_rows(config, data, reads_labels);
   if (trains_on_token_files(config)) return load_test_token_files(config, data.vocabulary);
   if (trains_on_pictures(config)) return load_test_pictures(config);
   refuse_parts_of_token_files(config.test_data);
@@ -165,7 +165,8 @@ void check_data(PreparedRun& run, Problems& problems) {
   const VocabularyKind kind = run.data.vocabulary.kind();
   // Of a folder's model that has fewer rows than its tokenizer has tokens, only ids that come
   // count.
-  const bool may_lack = (run.init || run.pretrained) && kind == VocabularyKind::Tokenizer && least == known;
+  const bool may_lack =
+      (run.init || run.pretrained) && kind == VocabularyKind::Tokenizer && least == known;
   if (may_lack && c.model.vocabulary < least) {
     run.notices.push_back(text("the tokenizer has ", known, " tokens and the model of '",
                                c.init_from, "' ", c.model.vocabulary,

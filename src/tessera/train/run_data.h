@@ -28,8 +28,9 @@ void check_data(PreparedRun& run, Problems& problems);
 void require_ids_of(const Dataset& data, std::int64_t vocabulary);
 
 /// Reads config.test_data, all of which is held out, in the vocabulary and with the labels of
-/// `data`, what trains.
-Dataset load_test_data(const RunConfig& config, const Dataset& data);
+/// `data`, what trains. `reads_labels`: false for rows of tables that are predicted only, whose
+/// labels may be others or none.
+Dataset load_test_data(const RunConfig& config, const Dataset& data, bool reads_labels = true);
 
 /// Reads config.test_data into `run`, whose data is known and has no problems: all of it is held
 /// out, in the vocabulary and with the labels of the data that trains.
