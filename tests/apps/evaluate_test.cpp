@@ -132,6 +132,34 @@ TEST(PredictCommand, TagsOfWordsAndTheirProbabilities) {
   EXPECT_EQ(split(bare[2][0], ' ').size(), 1u);
 }
 
+TEST(PredictCommand, TheProbabilityOfAnAnswerDoesNotDependOnOtherRows) {
+  const Folder folder;
+  const auto question = [](int id, const std::string& context) {
+    return text(R"({"id":")", id, R"(","question":"who","context":")", context,
+                R"(","answers":{"text":["Al"],"answer_start":[0]}})", "\n");
+  };
+  const std::string one = question(1, "Al met Bo"),
+                    long_one = question(2, "Al met Bo and many others who were there too");
+  std::string all;
+  for (int i = 0; i < 8; ++i) all += one + long_one;
+  folder.write("train.jsonl", all);
+  folder.write("one.jsonl", one);
+  folder.write("both.jsonl", one + long_one);
+  Ran ran = ran_in(folder, text("train --task question_answering --doc-stride 4 --positions 96 "
+                                "--data @/train.jsonl --output @/run",
+                                kTinyClassifier));
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  Lines first;
+  for (const char* file : {"one", "both"}) {
+    ran = ran_in(folder, text("predict @/run --data @/", file, ".jsonl"));
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    first.push_back(table_of(ran.out)[1]);
+  }
+  ASSERT_EQ(first[0].size(), 3u) << ran.out;
+  EXPECT_EQ(first[0][1], first[1][1]);
+  EXPECT_NEAR(std::stod(first[0][2]), std::stod(first[1][2]), 1e-5 * std::stod(first[0][2]));
+}
+
 TEST(EvaluateCommand, OfALanguageModelIsItsPerplexity) {
   const Folder folder;
   folder.write("a.txt", some_text());

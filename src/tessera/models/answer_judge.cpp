@@ -23,12 +23,19 @@ std::vector<std::int64_t> best_ends(const float* logits, std::int64_t count) {
   return out;
 }
 
+/// Tokens of a frame behind the text that answers a question.
+std::int64_t tokens_behind_text(const TextFrame& frame) {
+  return std::ranges::find(frame.pair.rbegin(), frame.pair.rend(), 1, &FramePart::text) -
+         frame.pair.rbegin();
+}
+
 class AnswerJudge final : public Judge {
  public:
   AnswerJudge(const Dataset& data, const QuestionSamplesOptions& options, std::int64_t most_tokens)
       : questions_(*data.questions),
         labelled_(!data.unlabelled),
         windows_(question_windows(*data.questions, Part::HeldOut, options)),
+        behind_(tokens_behind_text(options.frame)),
         most_tokens_(most_tokens) {}
 
   void keep_probabilities() override { keeps_ = true; }
@@ -91,7 +98,10 @@ class AnswerJudge final : public Judge {
     if (found_.size() <= number) found_.resize(number + 1);
     Found& found = found_[number];
     std::vector<double> of_start, of_end;
-    if (keeps_) of_start = softmax_of(starts, context), of_end = softmax_of(ends, context);
+    if (keeps_) {
+      const std::int64_t length = window.at + window.tokens + behind_;  // without padding
+      of_start = softmax_of(starts, length), of_end = softmax_of(ends, length);
+    }
     const auto share = [&](std::int64_t start, std::int64_t end) {
       return keeps_
                  ? of_start[static_cast<std::size_t>(start)] * of_end[static_cast<std::size_t>(end)]
@@ -144,6 +154,7 @@ class AnswerJudge final : public Judge {
   const EncodedQuestions& questions_;
   bool labelled_, keeps_ = false;
   std::vector<QuestionWindow> windows_;
+  std::int64_t behind_ = 0;  // tokens of a sample behind those of its window
   std::int64_t most_tokens_, seen_ = 0;
   std::vector<Found> found_;  // by question
 };
