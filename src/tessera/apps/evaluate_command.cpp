@@ -6,14 +6,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "tessera/apps/agreement.h"
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
-#include "tessera/apps/instruction_set.h"
+#include "tessera/apps/found_run.h"
 #include "tessera/apps/ranks.h"
 #include "tessera/apps/result_file.h"
 #include "tessera/apps/sample_request.h"
-#include "tessera/apps/take_machine.h"
 #include "tessera/base/counted.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
@@ -117,9 +115,6 @@ EvaluationAsked read_evaluation(const Arguments& arguments, bool predicts,
   return out;
 }
 
-/// Names under which rank 0 tells the others which programs there are.
-constexpr const char* kTextsAtATimeKey = "evaluation.texts";
-
 /// What all ranks compile.
 struct EvaluationPrograms {
   RunConfig config;
@@ -129,22 +124,14 @@ struct EvaluationPrograms {
 /// Rank 0 finds it, and has the model and the data.
 EvaluationPrograms find_programs(Communicator* launched, const EvaluationAsked& asked,
                                  std::optional<Evaluation>& evaluation) {
-  RunConfig config = asked.command.config;
-  Problems problems = asked.command.problems;
-  agree_on_choices(config, launched, problems);
-  take_machine(config, launched, problems);
-  take_launched_devices(config, asked.command.devices_told, launched, problems);
-  const auto found = from_leader(launched, [&] {
-    problems.raise();
-    evaluation.emplace(prepare_evaluation(asked.path, config, asked.batch, asked.predicts));
-    std::map<std::string, std::string> out = record_of(evaluation->config);
-    out[kTextsAtATimeKey] = text(std::min(std::ssize(evaluation->sources), asked.batch));
-    return out;
-  });
-  RunConfig recorded = config_of(found, "the configuration of rank 0", config.families);
-  complete(recorded);
-  EvaluationPrograms out{on_devices_of(recorded, config, asked.batch)};
-  read_number(kTextsAtATimeKey, found.at(kTextsAtATimeKey), &out.texts);
+  const FoundRun found =
+      find_run(launched, asked.command, [&](RunConfig& config, const Problems& problems) {
+        problems.raise();
+        evaluation.emplace(prepare_evaluation(asked.path, config, asked.batch, asked.predicts));
+        config = evaluation->config;
+        return std::min(std::ssize(evaluation->sources), asked.batch);
+      });
+  EvaluationPrograms out{on_devices_of(found.recorded, found.asked, asked.batch), found.texts};
   share_cores(out.config, launched);
   return out;
 }

@@ -10,12 +10,10 @@
 #include <optional>
 #include <system_error>
 
-#include "tessera/apps/agreement.h"
-#include "tessera/apps/instruction_set.h"
+#include "tessera/apps/found_run.h"
 #include "tessera/apps/out_of_memory.h"
 #include "tessera/apps/sample_request.h"
 #include "tessera/apps/stop_signal.h"
-#include "tessera/apps/take_machine.h"
 #include "tessera/base/counted.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
@@ -235,31 +233,18 @@ void naming_texts(const SampleRequest& request, std::int64_t texts, const Body& 
   }
 }
 
-/// The name under which rank 0 tells the others how many texts the programs write at a time.
-constexpr const char* kTextsKey = "sample.texts";
-
 /// Rank 0 finds it, and has the source.
 Writing find_writing(Communicator* launched, SampleRequest& request,
                      std::optional<WritingSource>& source) {
-  RunConfig asked = request.command.config;
-  Problems problems = request.command.problems;
-  agree_on_choices(asked, launched, problems);
-  take_machine(asked, launched, problems);
-  take_launched_devices(asked, request.command.devices_told, launched, problems);
-  const auto found = from_leader(launched, [&] {
-    problems.raise();
-    RunConfig config = asked;
-    naming_intact(request.checkpoint, kSampleWords,
-                  recorded_run_judge(config.families, RecordedUse::Weights),
-                  [&] { source.emplace(open_source(request, config, problems)); });
-    std::map<std::string, std::string> out = record_of(config);
-    out[kTextsKey] = text(request.rows * request.options.beams);
-    return out;
-  });
-  RunConfig recorded = config_of(found, "the configuration of rank 0", asked.families);
-  complete(recorded);
-  Writing out{config_of_writing(recorded, asked)};
-  read_number(kTextsKey, found.at(kTextsKey), &out.texts);
+  const FoundRun found =
+      find_run(launched, request.command, [&](RunConfig& config, Problems& problems) {
+        problems.raise();
+        naming_intact(request.checkpoint, kSampleWords,
+                      recorded_run_judge(config.families, RecordedUse::Weights),
+                      [&] { source.emplace(open_source(request, config, problems)); });
+        return request.rows * request.options.beams;
+      });
+  Writing out{config_of_writing(found.recorded, found.asked), found.texts};
   share_cores(out.config, launched);
   return out;
 }

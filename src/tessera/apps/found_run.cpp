@@ -1,0 +1,36 @@
+#include "tessera/apps/found_run.h"
+
+#include <map>
+#include <string>
+
+#include "tessera/apps/agreement.h"
+#include "tessera/apps/instruction_set.h"
+#include "tessera/apps/take_machine.h"
+#include "tessera/base/text.h"
+#include "tessera/train/fields.h"
+#include "tessera/train/recorded.h"
+
+namespace tessera {
+
+FoundRun find_run(Communicator* launched, const RanksCommand& command,
+                  const std::function<std::int64_t(RunConfig& config, Problems& problems)>& find) {
+  constexpr const char* kTexts = "programs.texts";
+  FoundRun out{.recorded = {}, .asked = command.config};
+  Problems problems = command.problems;
+  agree_on_choices(out.asked, launched, problems);
+  take_machine(out.asked, launched, problems);
+  take_launched_devices(out.asked, command.devices_told, launched, problems);
+  const auto found = from_leader(launched, [&] {
+    RunConfig config = out.asked;
+    const std::int64_t texts = find(config, problems);
+    std::map<std::string, std::string> told = record_of(config);
+    told[kTexts] = text(texts);
+    return told;
+  });
+  out.recorded = config_of(found, "the configuration of rank 0", out.asked.families);
+  complete(out.recorded);
+  read_number(kTexts, found.at(kTexts), &out.texts);
+  return out;
+}
+
+}  // namespace tessera
