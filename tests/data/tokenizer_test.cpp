@@ -274,6 +274,22 @@ TEST(Tokenizers, NormalizersThatGrowATextWithoutEndAreRefused) {
       << message;
 }
 
+/// Up to 16 that each make four letters of one, each in a sequence of its own.
+TEST(Tokenizers, DecodersThatGrowATextWithoutEndAreRefused) {
+  const json model = {{"type", "WordLevel"}, {"vocab", {{"a", 0}}}, {"unk_token", "a"}};
+  json nested = {{"type", "Fuse"}};
+  for (int i = 0; i < 16; ++i) {
+    const json step = {{"type", "Replace"}, {"pattern", {{"String", "a"}}}, {"content", "aaaa"}};
+    nested = {{"type", "Sequence"}, {"decoders", {nested, step}}};
+    const Tokenizer tokenizer = of_document({{"model", model}, {"decoder", nested}});
+    const std::string message = message_of([&] { tokenizer.decode(TokenIds{0}); });
+    const bool fits = i < 11;  // 4^11 bytes are 4 MiB
+    EXPECT_EQ(message.find("the decoder of the tokenizer makes more than 8 MiB of one text"),
+              fits ? message.npos : 0U)
+        << i << ": " << message;
+  }
+}
+
 /// A set within a set is part of it; a hyphen at its edge stands for itself.
 TEST(Tokenizers, SetsWithinSetsAreRead) {
   const auto words = [](const char* pattern, const char* behavior) {

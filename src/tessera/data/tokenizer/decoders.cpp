@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
 #include "tessera/data/bpe.h"
@@ -81,16 +82,26 @@ Decoder make_bpe_decoder(const JsonPart& part) {
   };
 }
 
+/// Several of them, one behind the other, may make a text grow without end.
 Decoder make_replace_decoder(const JsonPart& part) {
+  constexpr std::size_t kMost = std::size_t{8} << 20;
   const Finder find = make_finder(part);
   const std::string content = part.text("content");
   return [find, content](Tokens& tokens) {
+    std::size_t bytes = 0;  // of all tokens
     for (std::string& token : tokens) {
       std::string out;
       Spans spans;
       find(token, spans);
-      for (const Span& span : spans)
-        out += span.match ? content : token.substr(span.begin, span.end - span.begin);
+      for (const Span& span : spans) {
+        const std::size_t before = out.size();
+        out += span.match ? std::string_view(content)
+                          : std::string_view(token).substr(span.begin, span.end - span.begin);
+        bytes += out.size() - before;
+        if (bytes > kMost)
+          fail(Fault::Data, "the decoder of the tokenizer makes more than ", kMost >> 20,
+               " MiB of one text; take those out of its \"decoder\" that make texts longer");
+      }
       token = std::move(out);
     }
   };
