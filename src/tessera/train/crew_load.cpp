@@ -93,8 +93,9 @@ std::string Crew::load_weights(const PretrainedModel& from, const std::string& a
   std::vector<TensorEntry> found;
   for (const auto& [name, shape] : from.parameters())
     found.push_back({name, {DType::F32, shape, {}}, Role::Parameter});
-  const std::string lacking =
-      found.empty() ? "" : match_weights(entries_of(plan()), found, from.path(), anew);
+  // Of config.json alone nothing is loaded, by no rank, whatever weights lie beside it.
+  if (found.empty()) return "";
+  const std::string lacking = match_weights(entries_of(plan()), found, from.path(), anew);
   say_path(Order::LoadPretrained, from.path() + kBehindPath + anew);
   load_shards(from, anew);
   run_copies();
