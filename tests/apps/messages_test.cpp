@@ -114,8 +114,7 @@ const Case kCases[] = {
      "--seq-length 8 and --context 16 disagree; both tell context, give one"},
     {"an output that holds another run", "--data @/text.txt --output @/old", 2,
      "output '@/old' holds another run (metrics.jsonl, summary.json); go on with it by --resume "
-     "auto, or give a "
-     "new folder"},
+     "auto, replace it by --overwrite, or give a new folder"},
     {"an output that is a file", "--data @/text.txt --output @/text.txt", 5,
      "output '@/text.txt' is a file; give a folder"},
     {"a folder for offloaded tensors that is not there",
@@ -235,7 +234,7 @@ TEST(Messages, OfResume) {
        "--config @/run/config.toml --resume auto, or add --allow-changes"},
       {"no resume", "--data @/text.txt --steps 2 --layers 1", 2,
        "output '@/run' holds another run (metrics.jsonl, summary.json, checkpoints); go on with it "
-       "by --resume auto, or give a new folder"},
+       "by --resume auto, replace it by --overwrite, or give a new folder"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);

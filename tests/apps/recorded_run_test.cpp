@@ -112,6 +112,31 @@ TEST_F(RecordedRunTest, AConfigurationThatNoFlagsCouldGive) {
   }
 }
 
+/// A later version may read a tokenizer otherwise: then the same text is other samples.
+TEST_F(RecordedRunTest, OtherIdsOfTheSameTextAreOtherSamples) {
+  const std::string manifest = copy() + "/manifest.json";
+  const std::string resume =
+      folder.expand(kTrainRecorded + std::string("--output @/run --steps 5 --resume auto"));
+  std::string ids;
+  change(manifest, [&](Manifest& m) {
+    ids = m.record.texts.at("ids");
+    m.record.texts["ids"] = std::string(ids.size(), '0');
+  });
+  const Ran refused = run(words(resume));
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find(text("has seen other samples: the digest of ids of the same text is ",
+                                  std::string(ids.size(), '0'), " there and ", ids, " here")),
+            std::string::npos)
+      << refused.err;
+  const Ran allowed = run(words(resume + " --allow-changes"));
+  EXPECT_EQ(allowed.code, 0) << allowed.err;
+  EXPECT_NE((allowed.out + allowed.err).find("resuming with a change: the digest of ids"),
+            std::string::npos);
+  // Checkpoints of earlier versions have none.
+  change(copy() + "/manifest.json", [](Manifest& m) { m.record.texts.erase("ids"); });
+  EXPECT_EQ(run(words(resume)).code, 0);
+}
+
 TEST_F(RecordedRunTest, StepsSamplesAndTexts) {
   const struct {
     const char* name;

@@ -81,6 +81,7 @@ std::vector<Flag> training_flags(const OwnFamilies& families) {
         "plan --auto",
         "",
         false},
+       {"overwrite", {}, "", "replace the run that --output holds", "", false},
        {"plan", {}, "FILE", "run the plan that tessera plan --write-plan wrote", "", false}});
   for (const char* of_plan : {"write-plan", "html"})
     out.push_back({of_plan, {}, "FILE", "", "", false, "tessera plan --auto"});
@@ -143,8 +144,8 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
       if (launched == nullptr) config.parallel.devices = devices_to_plan(config);
     }
     const bool automatic = request.asked.automatic;
-    std::optional<PreparedRun> prepared =
-        prepare_run(automatic ? with_one_device(config) : config, problems);
+    std::optional<PreparedRun> prepared = prepare_run(automatic ? with_one_device(config) : config,
+                                                      problems, request.asked.other_run);
     if (!prepared && request.asked.plan && is_of_another_model(*request.asked.plan, config))
       problems.add(text("the plan '", request.asked.plan_path, "' was made for ",
                         request.asked.plan->made_for.model));
@@ -260,6 +261,7 @@ AskedTraining read_training_flags(const Arguments& arguments, const OwnFamilies&
   AskedTraining out;
   ParsedFlags parsed = parse_flags(arguments, training_flags(families), out.problems);
   out.automatic = parsed.take_switch("auto");
+  if (parsed.take_switch("overwrite")) out.other_run = OtherRun::Replace;
   out.secret_file = parsed.take_value("secret-file");
   std::vector<Setting> planned;
   if (parsed.find("plan") != nullptr) {

@@ -11,6 +11,7 @@
 #include "tessera/planner/plan_file.h"
 #include "tessera/train/callbacks.h"
 #include "tessera/train/config.h"
+#include "tessera/train/output_check.h"
 #include "tessera/train/problems.h"
 #include "tessera/train/trainer.h"
 
@@ -30,6 +31,7 @@ struct AskedTraining {
   bool devices_told = true;               // by a flag
   bool help = false;                      // the flags are printed, and nothing is done
   bool automatic = false;                 // the planner chooses what nobody told
+  OtherRun other_run = OtherRun::Refuse;  // that the output holds
   std::optional<PlanFile> plan = {};      // of --plan
   std::string plan_path = {};             // the file of that
   std::string secret_file = {};           // of --secret-file

@@ -6,6 +6,7 @@
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/checkpoint_folder.h"
 #include "tessera/train/fields.h"
+#include "tessera/train/output_check.h"
 #include "tessera/train/output_folder.h"
 
 namespace tessera {
@@ -90,7 +91,8 @@ void check_without_load(AskedRun& run) {
   if (run.flags.find("ckpt-step") != nullptr)
     run.problems.add("--ckpt-step is an iteration of --load; give that too");
   const std::string* const save = run.flags.find("save");
-  if (save != nullptr && run.so_far().resume == "none" && !traces_of_run(*save).empty())
+  if (save != nullptr && run.so_far().resume == "none" && !traces_of_run(*save).empty() &&
+      !only_started(*save))
     run.problems.add(text("--save ", *save, " holds another run (", join(traces_of_run(*save)),
                           "); go on with it by --load ", *save, ", or give a new folder"));
 }

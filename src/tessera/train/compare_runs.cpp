@@ -100,7 +100,7 @@ void compare_model(const RunConfig& config, const RecordedRun& init, const std::
 }
 
 void compare_run(const RunConfig& config, const RecordedRun& from, const std::string& path,
-                 const std::string& digest, std::vector<std::string>& notices, Problems& problems) {
+                 const DataDigests& data, std::vector<std::string>& notices, Problems& problems) {
   const std::map<std::string, std::string>& there = from.fields;
   const std::map<std::string, std::string> here = record_of(config);
   const Comparison compared(from, config);
@@ -122,8 +122,11 @@ void compare_run(const RunConfig& config, const RecordedRun& from, const std::st
   const auto old_valid = there.find("valid-data");
   compare_valid_data(old_valid == there.end() ? "" : old_valid->second, here.at("valid-data"),
                      confirm, notice);
-  if (!digest.empty() && from.data != digest)
-    confirm.push_back(difference("the data's digest", from.data, digest));
+  if (!data.text.empty() && from.data != data.text)
+    confirm.push_back(difference("the data's digest", from.data, data.text));
+  if (from.data == data.text && !from.ids.empty() && !data.ids.empty() && from.ids != data.ids)
+    confirm.push_back(text(difference("the digest of ids of the same text", from.ids, data.ids),
+                           " (this version of Tessera reads the tokenizer or the rows otherwise)"));
   const std::string same = how_to_give_the_same(config, path);
   if (!model.empty()) {
     problems.add(text("checkpoint '", path, "' is of another model: ", join(model, "; "),

@@ -10,10 +10,16 @@
 
 namespace tessera {
 
+/// Of what a run trains on; empty: not known.
+struct DataDigests {
+  std::string text;
+  std::string ids;  // that the text has in its vocabulary
+};
+
 /// Holds a run against the checkpoint `path` that it goes on from: what may not change is a
-/// problem, what may is a notice. `digest` is that of its text; empty: it is not known.
+/// problem, what may is a notice.
 void compare_run(const RunConfig& config, const RecordedRun& from, const std::string& path,
-                 const std::string& digest, std::vector<std::string>& notices, Problems& problems);
+                 const DataDigests& data, std::vector<std::string>& notices, Problems& problems);
 
 /// The same for what follows from the length of epochs, where `config` has them: once it is known.
 void compare_epochs(const RunConfig& config, const RecordedRun& from,

@@ -1,12 +1,17 @@
 #include "tessera/train/output_check.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 
 #include "tessera/base/text.h"
+#include "tessera/train/best_checkpoint.h"
 #include "tessera/train/checkpoint.h"
+#include "tessera/train/checkpoint_files.h"
 #include "tessera/train/checkpoint_folder.h"
 #include "tessera/train/output_folder.h"
+#include "tessera/train/validation.h"
 
 namespace tessera {
 
@@ -14,42 +19,93 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// True where a run has written losses, and came neither to a checkpoint nor to its end.
+bool exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(path, ignored);
+}
+
+bool lies_within(const std::string& path, const std::string& folder) {
+  std::error_code ignored;
+  return starts_with(fs::weakly_canonical(path, ignored).string() + "/",
+                     fs::weakly_canonical(folder, ignored).string() + "/");
+}
+
+void check_replaced(const RunConfig& config, bool holds_run, Problems& problems) {
+  std::error_code ignored;
+  if (config.resume != "none")
+    problems.add(text("--overwrite begins anew, and resume ", config.resume,
+                      " goes on; give one of the two"));
+  if (!holds_run && exists(config.output) && !fs::is_empty(config.output, ignored))
+    problems.add(text("--overwrite replaces a run, and output '", config.output,
+                      "' holds other files and no run; leave it out, or give another folder"));
+  if (!config.init_from.empty() && lies_within(config.init_from, config.output))
+    problems.add(text("init-from '", config.init_from, "' lies in output '", config.output,
+                      "', whose run --overwrite removes; give another output"));
+}
+
+}  // namespace
+
 bool only_started(const std::string& output) {
   const std::vector<std::string> traces = traces_of_run(output);
   return !traces.empty() && checkpoints_of_run(output).empty() &&
          std::ranges::find(traces, kSummaryFile) == traces.end();
 }
 
-}  // namespace
-
-void check_output(const RunConfig& config, Problems& problems) {
+void check_output(const RunConfig& config, OtherRun other, Problems& problems) {
   if (config.output.empty()) {
     problems.add("output is missing; give a folder for the run, like --output runs/first");
     return;
   }
   std::error_code ignored;
-  if (fs::exists(config.output, ignored) && !fs::is_directory(config.output, ignored)) {
+  if (exists(config.output) && !fs::is_directory(config.output, ignored)) {
     problems.add(text("output '", config.output, "' is a file; give a folder"), Fault::Resource);
     return;
   }
   const std::vector<std::string> traces = traces_of_run(config.output);
-  const auto within = [&] {  // resuming in place
-    const std::string path = fs::weakly_canonical(config.resume, ignored).string() + "/";
-    return starts_with(path, fs::weakly_canonical(config.output, ignored).string() + "/");
-  };
+  if (other == OtherRun::Replace) check_replaced(config, !traces.empty(), problems);
+  if (traces.empty() && exists(in_folder(config.output, kConfigFile)))
+    problems.add(text("output '", config.output, "' holds a ", kConfigFile,
+                      " that no run wrote, and this run would replace it; move it elsewhere, or "
+                      "give another output"));
   const bool nothing_lost = config.resume == "none" && only_started(config.output);
-  if (!traces.empty() && !nothing_lost && config.resume != "auto" &&
-      (config.resume == "none" || !within())) {
+  const bool in_place = config.resume == "auto" ||
+                        (config.resume != "none" && lies_within(config.resume, config.output));
+  if (!traces.empty() && !nothing_lost && !in_place && other == OtherRun::Refuse) {
     problems.add(text("output '", config.output, "' holds another run (", join(traces),
-                      "); go on with it by --resume auto, or give a new folder"));
+                      "); go on with it by --resume auto, replace it by --overwrite, or give a "
+                      "new folder"));
   }
 }
 
-std::string notice_of_failed_start(const RunConfig& config) {
-  if (config.resume != "none" || !only_started(config.output)) return "";
-  return text("output '", config.output, "' holds ", kMetricsFile,
-              " of a run that ended before its first checkpoint; it is replaced");
+std::string notice_of_replaced_run(const RunConfig& config, OtherRun other) {
+  if (config.resume != "none") return "";
+  if (only_started(config.output))
+    return text("output '", config.output, "' holds ", kMetricsFile,
+                " of a run that ended before its first checkpoint; it is replaced");
+  const std::vector<std::string> traces = traces_of_run(config.output);
+  if (other == OtherRun::Refuse || traces.empty()) return "";
+  return text("output '", config.output, "' holds another run (", join(traces),
+              "); it is replaced when training begins");
+}
+
+std::vector<std::string> remove_run(const std::string& output, const FileCalls& calls) {
+  std::vector<std::string> problems;
+  const auto remove_file = [&](const std::string& path) {
+    if (calls.remove(path.c_str()) != 0 && errno != ENOENT)
+      problems.push_back(text("could not remove '", path, "': ", std::strerror(errno)));
+  };
+  const std::string folder = in_folder(output, kCheckpointsFolder);
+  for (std::int64_t epoch = 1; exists(in_folder(output, predictions_file(epoch))); ++epoch)
+    remove_file(in_folder(output, predictions_file(epoch)));
+  for (const char* name : {kTestPredictionsFile, kTrackerFile, kSummaryFile})
+    remove_file(in_folder(output, name));
+  remove_file(in_folder(folder, kBestLink));
+  for (const std::string& checkpoint : checkpoints_of_run(output)) {
+    if (std::string problem = remove_folder(calls, checkpoint); !problem.empty())
+      problems.push_back(std::move(problem));
+  }
+  remove_file(in_folder(output, kMetricsFile));
+  return problems;
 }
 
 void refuse_other_names(const RunConfig& config) {

@@ -7,7 +7,6 @@
 #include "tessera/train/checkpoint_manifest.h"
 #include "tessera/train/compare_runs.h"
 #include "tessera/train/fields.h"
-#include "tessera/train/output_check.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/own_file.h"
 #include "tessera/train/pretrained_start.h"
@@ -48,7 +47,7 @@ void add_notice_of_unread_scale(const RunConfig& config, std::vector<std::string
 
 }  // namespace
 
-std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
+std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems, OtherRun other) {
   std::vector<std::string> notices, held;
   problems.gather([&] { held = what_output_holds(config.output); });
   std::optional<Source> from = find_source(config, problems, notices), init;
@@ -70,9 +69,9 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   complete(config);
   problems.gather([&] { find_columns(config); });
   find_problems(config, problems);
-  check_output(config, problems);
-  if (const std::string started = notice_of_failed_start(config); !started.empty())
-    notices.push_back(started);
+  check_output(config, other, problems);
+  if (const std::string replaced = notice_of_replaced_run(config, other); !replaced.empty())
+    notices.push_back(replaced);
   check_replaces_own("profile", config.profile, OwnFile::Profile, problems);
   check_offload_folder(config, problems);
   if (base) check_tokenizer(config, *base, problems);
@@ -104,7 +103,9 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
                            ", but convert it to f32 and back, so products take "
                            "no less time than in f32"));
   add_notice_of_unread_scale(config, notices);
-  if (from) compare_run(config, from->run, from->checkpoint.path(), digest, notices, problems);
+  const std::string ids = data ? ids_digest(*data) : "";
+  if (from)
+    compare_run(config, from->run, from->checkpoint.path(), {digest, ids}, notices, problems);
   const bool other_data = from && !digest.empty() && digest != from->run.data;
   if (!other_data || config.allow_changes) {
     for (const Error& problem : of_data.list()) problems.add(problem, {"data"});
@@ -134,6 +135,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems) {
   PreparedRun run{.config = std::move(config),
                   .told = std::move(told),
                   .data = std::move(*data),
+                  .ids = ids,
                   .notices = std::move(notices),
                   .output_held = std::move(held)};
   run.hub_config = pretrained ? pretrained->json()

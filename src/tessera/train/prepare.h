@@ -10,6 +10,7 @@
 #include "tessera/pretrained/pretrained_model.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/config.h"
+#include "tessera/train/output_check.h"
 
 namespace tessera {
 
@@ -22,6 +23,7 @@ struct PreparedRun {
   // Whose weights it begins with; none where it goes on.
   std::optional<Checkpoint> init = {};
   std::optional<PretrainedModel> pretrained = {};
+  std::string ids = {};   // ids_digest
   std::string anew = {};  // the block of the classifier, where that of these weights is not taken
   std::string hub_config =
       {};  // config.json of the model that the weights first came from; empty: none
@@ -40,8 +42,9 @@ SampleChoices test_choices(const RunConfig& config);
 
 /// Completes `config`, reads the data and the checkpoint to resume from, and holds them against
 /// each other. What is wrong is added to `problems`, all of it; without any, the result is engaged.
-/// Writes nothing.
-std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems);
+/// Writes and removes nothing.
+std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems,
+                                       OtherRun other = OtherRun::Refuse);
 
 /// That offload-folder, where it is used, is a folder in which this process can make files.
 void check_offload_folder(const RunConfig& config, Problems& problems);

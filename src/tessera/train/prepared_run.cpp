@@ -34,6 +34,7 @@ CheckpointRecord checkpoint_record(const PreparedRun& run, std::int64_t step,
   out.texts[kRecordedConfig] = nlohmann::json(record_of(run.config)).dump(1);
   out.texts[kRecordedVocabulary] = run.data.vocabulary.to_json();
   out.texts[kRecordedData] = run.data.digest;
+  if (!run.ids.empty()) out.texts[kRecordedIds] = run.ids;
   if (!run.data.labels.empty())
     out.texts[kRecordedLabels] = label_names_json(run.data.labels.names);
   if (!run.hub_config.empty()) out.texts[kRecordedHubConfig] = run.hub_config;

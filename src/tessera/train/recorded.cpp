@@ -114,6 +114,9 @@ RecordedRun recorded_run(const Checkpoint& checkpoint, const OwnFamilies& famili
   if (const auto labels = checkpoint.record().texts.find(kRecordedLabels);
       labels != checkpoint.record().texts.end())
     out.labels = parse_label_names(labels->second, where);
+  if (const auto ids = checkpoint.record().texts.find(kRecordedIds);
+      ids != checkpoint.record().texts.end())
+    out.ids = ids->second;
   complete(out.config);
   check_config(checkpoint, out.config, use);
   check_meaning(checkpoint, out.config.model);

@@ -13,7 +13,8 @@ namespace tessera {
 // Names of the texts in a checkpoint's record.
 inline constexpr const char *kRecordedConfig = "config", *kRecordedVocabulary = "vocabulary",
                             *kRecordedData = "data", *kRecordedChanges = "changes",
-                            *kRecordedHubConfig = "hub-config", *kRecordedLabels = "labels";
+                            *kRecordedHubConfig = "hub-config", *kRecordedLabels = "labels",
+                            *kRecordedIds = "ids";
 
 /// Counts the samples that were consumed; CheckpointRecord::samples has the same number.
 inline constexpr const char* kSamplesState = "data.samples";
@@ -27,6 +28,7 @@ struct RecordedRun {
   Vocabulary vocabulary;
   std::string data;                      // the data's digest
   std::vector<std::string> labels = {};  // names of what is predicted, by number; empty: none
+  std::string ids = {};                  // the digest of the data's ids; empty: not recorded
 };
 
 /// Errors: Fault::Checkpoint, naming the file: it records no run; a configuration that

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/format.h"
+#include "tessera/base/hash.h"
 #include "tessera/base/text.h"
 #include "tessera/data/question_rows.h"
 #include "tessera/models/family.h"
@@ -91,6 +92,11 @@ std::string digest_of(const RunConfig& config, const Source& from) {
   } catch (const Error&) {  // reported before
     return "";
   }
+}
+
+std::string ids_digest(const Dataset& data) {
+  const auto ids = data.tokens.train();
+  return ids.empty() ? "" : hash128_text(std::as_bytes(std::span(ids)));
 }
 
 void check_data(PreparedRun& run, Problems& problems) {

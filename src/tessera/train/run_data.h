@@ -20,6 +20,10 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
 /// Dataset::digest of a text that cannot be encoded; empty where it cannot even be read.
 std::string digest_of(const RunConfig& config, const Source& from);
 
+/// Of the ids that train: other ones of the same text mean that a tokenizer is read otherwise than
+/// before. Empty: the data is no text.
+std::string ids_digest(const Dataset& data);
+
 /// Holds the data of a run against its task and its model; adds what is to be told of it to its
 /// notices.
 void check_data(PreparedRun& run, Problems& problems);

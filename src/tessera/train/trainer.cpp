@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <memory>
 
 #include "tessera/data/file.h"
@@ -15,6 +14,7 @@
 #include "tessera/train/free_memory.h"
 #include "tessera/train/host_pool.h"
 #include "tessera/train/memory_cap.h"
+#include "tessera/train/output_check.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/product_rate.h"
 #include "tessera/train/programs.h"
@@ -163,9 +163,9 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   }
   // Only now is anything that an earlier run left behind changed.
   crew_->alone([&] {
-    if (!run_.from) {  // of a run that ended before its first checkpoint
-      std::error_code ignored;
-      std::filesystem::remove(in_folder(output_, kMetricsFile), ignored);
+    if (!run_.from) {  // of a run that is replaced
+      for (const std::string& problem : remove_run(output_, options_.calls))
+        tell(&TrainCallback::on_notice, problem);
     }
     metrics_.emplace(in_folder(output_, kMetricsFile), step_, options_.calls);
     events_ = event_file(config(), step_, options_.calls);
