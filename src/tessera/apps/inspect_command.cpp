@@ -16,10 +16,11 @@ int inspect_command(const Arguments& arguments, Console& console, const OwnFamil
   Problems problems;
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
   if (parsed.help) {
-    console.out << "tessera inspect PATH [--digest] [--verify]\n\n"
-                   "PATH is the folder of a run, a checkpoint, a safetensors file, or a graph that "
-                   "--dump-dir wrote.\n\n"
-                << flags_help(flags, console.columns);
+    console.out
+        << "tessera inspect PATH [--digest] [--verify]\n\n"
+           "PATH is the folder of a run, a checkpoint, a folder of Hugging Face, a safetensors "
+           "file, or a graph that --dump-dir wrote.\n\n"
+        << flags_help(flags, console.columns);
     return 0;
   }
   if (parsed.words.size() != 1)

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tessera/base/error.h"
+#include "tessera/base/text.h"
 #include "tessera/data/file.h"
 #include "tessera/pretrained/hub/hub_family.h"
 #include "tessera/pretrained/hub/hub_folder.h"
@@ -69,6 +70,23 @@ const std::vector<std::string>& PretrainedModel::labels() const { return parts_-
 const std::vector<std::string>& PretrainedModel::notices() const { return parts_->model.notices; }
 bool PretrainedModel::has_weights(const std::string& path) {
   return HubWeights::are_in(path) || has_other_weights(path);
+}
+
+std::vector<std::string> PretrainedModel::tasks() const {
+  std::vector<std::string> out;
+  for (const HubClass& each : parts_->family->classes)
+    out.push_back(text(each.task, " (", each.name, ")"));
+  return out;
+}
+
+std::vector<std::pair<std::string, std::int64_t>> PretrainedModel::stored() const {
+  std::vector<std::pair<std::string, std::int64_t>> out;
+  for (const std::string& name : parts_->weights.names()) {
+    const StoredTensor& tensor = *parts_->weights.find(name);
+    out.emplace_back(tensor.other_dtype.empty() ? to_text(tensor.type.dtype) : tensor.other_dtype,
+                     tensor.bytes());
+  }
+  return out;
 }
 
 const std::map<std::string, Shape, std::less<>>& PretrainedModel::parameters() const {

@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tessera/models/config.h"
@@ -53,6 +54,12 @@ class PretrainedModel {
   const std::vector<std::string>& labels() const;
   /// What a user should know: rates that differ, tensors that are not used, keys that nobody reads.
   const std::vector<std::string>& notices() const;
+
+  /// Tasks that the family is read and written for, with the class of transformers of each:
+  /// "causal_lm (GPT2LMHeadModel)"; the first is that of a folder that names none.
+  std::vector<std::string> tasks() const;
+  /// Of each tensor of the folder, used or not: its dtype as the file has it, and its bytes.
+  std::vector<std::pair<std::string, std::int64_t>> stored() const;
 
   /// Our parameters that the folder has, by name, those of all tasks' heads; all of f32.
   const std::map<std::string, Shape, std::less<>>& parameters() const;

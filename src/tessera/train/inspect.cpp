@@ -18,8 +18,10 @@
 #include "tessera/ir/graph_words.h"
 #include "tessera/ir/parse.h"
 #include "tessera/ops/table.h"
+#include "tessera/pretrained/pretrained_model.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/checkpoint_folder.h"
+#include "tessera/train/inspect_pretrained.h"
 
 namespace tessera {
 
@@ -34,6 +36,7 @@ std::string table(const Rows& rows);
 std::string describe_checkpoints(const std::vector<std::string>& paths,
                                  const CheckpointJudge& judge);
 std::string describe_checkpoint(const Checkpoint& checkpoint);
+std::vector<std::string> checkpoints_at(const std::string& folder);
 std::string describe_safetensors(const std::string& path);
 std::string describe_graph(const std::string& path);
 /// The first bytes of a file, as many as there are.
@@ -59,7 +62,8 @@ std::string one_line(std::string_view name) {
 
 std::string describe(const std::string& path, const CheckpointJudge& judge) {
   std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return describe_checkpoints(find_checkpoints(path), judge);
+  if (PretrainedModel::is_at(path)) return describe_pretrained(path);
+  if (fs::is_directory(path, ignored)) return describe_checkpoints(checkpoints_at(path), judge);
   if (fs::status(path, ignored).type() == fs::file_type::not_found)
     fail(Fault::Checkpoint, "nothing at '", path, "'", near_files(path));
   refuse_pickle(path);
@@ -78,6 +82,16 @@ std::string refusal_of(const What& what) {
     if (error.fault() != Fault::Checkpoint) throw;
     const std::string why = error.what();
     return why.substr(0, why.find('\n'));
+  }
+}
+
+/// Errors: those of find_checkpoints, or of a folder of others by what it is.
+std::vector<std::string> checkpoints_at(const std::string& folder) {
+  try {
+    return find_checkpoints(folder);
+  } catch (const Error&) {
+    PretrainedModel::refuse_other(folder);
+    throw;
   }
 }
 

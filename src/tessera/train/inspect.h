@@ -8,8 +8,9 @@
 namespace tessera {
 
 /// A description in lines of text, ending in a newline. `path` is a checkpoint, a folder of them,
-/// the OUTPUT of a run, a safetensors file, or a graph as --dump-dir writes it. Of what holds
-/// tensors it reads headers and manifests only; nothing is verified beyond them, but for what
+/// the OUTPUT of a run, a folder of Hugging Face, a safetensors file, or a graph as --dump-dir
+/// writes it. Of what holds tensors it reads headers and manifests only (and of a folder of Hugging
+/// Face what describe_pretrained says); nothing is verified beyond them, but for what
 /// `judge` says of checkpoints. Of several checkpoints those that are damaged, or that `judge`
 /// refuses, are named, and the newest of the others is described.
 ///
