@@ -5,6 +5,7 @@
 #include "tessera/base/error.h"
 #include "tessera/data/file.h"
 #include "tessera/models/family.h"
+#include "tessera/models/parameter_shapes.h"
 #include "tessera/pretrained/exported_tokenizer.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/checkpoint_manifest.h"
@@ -26,6 +27,16 @@ void require_own_folder(const std::string& output) {
           "--output");
 }
 
+/// What the model that is recorded lacks would be left out of the export without a word.
+void require_no_other_parameters(const Checkpoint& checkpoint, const ModelConfig& model) {
+  const auto wanted = parameter_shapes(model);
+  for (const TensorEntry& entry : checkpoint.tensors())
+    if (entry.role == Role::Parameter && !wanted.contains(entry.name))
+      fail(Fault::Checkpoint, "export: '", checkpoint.path(), "' has parameter ", entry.name,
+           ", which the configuration that is recorded beside it has not; the two are not of one ",
+           "model: export the checkpoint as it was saved");
+}
+
 }  // namespace
 
 ExportedModel export_model(const std::string& path, const std::string& output, SavePretrained how,
@@ -34,6 +45,7 @@ ExportedModel export_model(const std::string& path, const std::string& output, S
   const auto write = [&] {
     const Checkpoint checkpoint = Checkpoint::open(path);
     const RecordedRun run = recorded_run(checkpoint, families, RecordedUse::Weights);
+    require_no_other_parameters(checkpoint, run.config.model);
     how.config = recorded_hub_config(checkpoint);
     how.labels = run.labels;
     const ParameterReader parameters = {
