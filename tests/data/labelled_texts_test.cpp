@@ -123,6 +123,25 @@ TEST(LabelledTexts, AreSamplesInTheOrderOfTheRows) {
   EXPECT_EQ(memory["labels"], (Ids{1, kIgnoredLabel}));
 }
 
+TEST(LabelledTexts, TheLastTokenIsNotPadding) {
+  const TestFolder folder;
+  const Dataset data = labelled(folder, "a\tb\tlabel\nx\ty\tno\nx\ty\tyes\n",
+                                "a\tb\tlabel\npz\tqzz\tyes\nzz\tz\tno\nz\tpq\tno\n");
+  const auto lasts = [&](std::optional<std::int32_t> not_last) {
+    const auto samples = labelled_texts(
+        data, Part::HeldOut, {.context = 8, .pad = 'z', .not_last = not_last, .last = true});
+    std::map<std::string, Ids> memory = {{"ids", Ids(24)}, {"last", Ids(3)}, {"labels", Ids(3)}};
+    BatchInputs batch("evaluate");
+    for (auto& [name, values] : memory)
+      batch.add(name, {DType::I32, Shape{static_cast<std::int64_t>(values.size())}, {}},
+                reinterpret_cast<std::byte*>(values.data()));
+    samples->fill(0, 3, batch);
+    return memory["last"];
+  };
+  EXPECT_EQ(lasts(std::nullopt), (Ids{4, 2, 2}));
+  EXPECT_EQ(lasts('z'), (Ids{2, 0, 2}));  // of nothing but padding the first, as in transformers
+}
+
 TEST(LabelledTexts, LabelsAreNotBlank) {
   const TestFolder folder;
   const std::string train = "a\tb\tlabel\nx\ty\t1 \nx\ty\t0\nx\ty\t1\n";

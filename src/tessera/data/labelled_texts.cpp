@@ -96,9 +96,7 @@ class LabelledTexts final : public Samples {
       std::ranges::copy(sample.ids, ids.subspan(at).begin());
       if (options_.types) std::ranges::copy(sample.types, types.subspan(at).begin());
       if (options_.mask) std::ranges::fill(mask.subspan(at, sample.ids.size()), 1);
-      if (options_.last)
-        last[static_cast<std::size_t>(i)] =
-            static_cast<std::int32_t>(std::max<std::int64_t>(std::ssize(sample.ids) - 1, 0));
+      if (options_.last) last[static_cast<std::size_t>(i)] = last_of(sample.ids);
       if (of_tokens_) {
         std::ranges::copy(sample_of(row, width, data_.labels.of_tokens, unlabelled_).ids,
                           labels.subspan(at).begin());
@@ -117,6 +115,11 @@ class LabelledTexts final : public Samples {
     for (std::size_t column = 0; column < columns; ++column)
       texts[column] = data_.rows.text(all, row, static_cast<std::int64_t>(column));
     return framed(frame, std::span(texts).first(columns), width);
+  }
+  std::int32_t last_of(std::span<const std::int32_t> ids) const {
+    std::size_t out = ids.size();
+    while (out > 0 && options_.not_last == ids[out - 1]) --out;
+    return static_cast<std::int32_t>(out == 0 ? 0 : out - 1);
   }
   /// By number in the data; below 0 behind the end of a validation, and in a batch that is not
   /// full.

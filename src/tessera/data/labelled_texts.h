@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "tessera/data/buckets.h"
 #include "tessera/data/dataset.h"
@@ -15,6 +16,7 @@ struct LabelledTextsOptions {
   std::int64_t context = 0;  // positions of a sample
   TextFrame frame = {};
   std::int32_t pad = 0;                            // behind the texts
+  std::optional<std::int32_t> not_last = {};       // a token that `last` passes over
   std::uint64_t seed = 0;                          // of the order of the samples that train
   BucketOptions buckets = {};                      // where the part trains
   std::int64_t most = 0;                           // held out: the first so many samples; 0: all
@@ -28,7 +30,7 @@ struct LabelledTextsOptions {
 ///   ids [n, context]      tokens
 ///   types [n, context]    of the tokens; 0 at padding
 ///   mask [n, context]     1; 0 at padding
-///   last [n]              the position of the last token
+///   last [n]              the position of the last token that is not `not_last`; 0: there is none
 ///   labels [n]            numbers of labels; kIgnoredLabel where there is no sample
 /// or, of data whose tokens have labels:
 ///   labels [n, context]   those of the tokens; kIgnoredLabel at all others

@@ -231,7 +231,11 @@ Task causal_classification(const ModelConfig& c, TransformerLayer layer) {
   out.frame = [](const Vocabulary& vocabulary) -> SampleFrame {
     const Tokenizer* const made = vocabulary.made_elsewhere();
     if (made == nullptr) return {};
-    return {made->frame(), made->special_tokens().pad.value_or(0)};
+    // transformers reads the last token that is no padding, also where a text ends in that token;
+    // an export without a token for padding names eos (exported_padding).
+    const SpecialTokens& has = made->special_tokens();
+    const std::optional<std::int32_t> pad = has.pad ? has.pad : has.eos;
+    return {made->frame(), pad.value_or(0), pad};
   };
   return sequence_classification(c, std::move(out));
 }

@@ -72,6 +72,7 @@ Task sequence_classification(const ModelConfig& c, TextClassifier classifier) {
                           {.context = c.context,
                            .frame = frame.frame,
                            .pad = frame.pad,
+                           .not_last = frame.not_last,
                            .seed = choices.seed,
                            .buckets = choices.buckets,
                            .most = choices.most,

@@ -2,6 +2,7 @@
 /// The encoder of models whose tokens see the whole sample, BERT and its variants: what all their
 /// tasks share.
 
+#include <optional>
 #include <string_view>
 
 #include "tessera/data/masked_pairs.h"
@@ -50,6 +51,7 @@ Value pooled(const ModelConfig& config, Value x);
 struct SampleFrame {
   TextFrame frame;
   std::int32_t pad = 0;
+  std::optional<std::int32_t> not_last = {};  // LabelledTextsOptions::not_last
 };
 /// As the tokenizer's post-processor says, if it adds tokens; else with the special tokens of the
 /// vocabulary, or those that follow its own.
