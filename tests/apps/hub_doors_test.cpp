@@ -201,6 +201,8 @@ TEST_F(HubCommand, WhatDoesNotFitIsNamed) {
                 {"id2label", {{"0", "LABEL_0"}}},
                 {"label2id", {{"LABEL_0", 0}}}});
   config_alone("hub/gpt2", "word", {{"n_embd", "wide"}});
+  write_tokenizer("hub/llama_classes", 61, {{"unk_token", "[UNK]"}, {"pad_token", "[PAD]"}});
+  set("hub/llama_classes", {{"pad_token_id", 7}});
   const struct {
     const char *name, *line;
     int code;
@@ -212,6 +214,14 @@ TEST_F(HubCommand, WhatDoesNotFitIsNamed) {
       {"a score for labels that are numbers",
        "train --output @/x --steps 1 --init-from @/score --data @/scores.tsv", 3,
        "Scores are learned by regression, which there is not yet"},
+      {"a classifier and its tokenizer with padding of their own",
+       "train --output @/x --steps 1 --init-from @/hub/llama_classes --data @/labels.tsv", 3,
+       "pad_token_id of config.json is 7, and padding of the tokenizer is 1"},
+      {"the same, to predict", "predict @/hub/llama_classes --data @/labels.tsv", 3,
+       "pad_token_id of config.json is 7, and padding of the tokenizer is 1"},
+      {"a run in the folder of a model",
+       "train --output @/hub/gpt2 --steps 1 --init-from @/hub/gpt2 --context 4 --data @/text", 2,
+       "its path would name two models"},
       {"plan: data that is not there", "plan --family vit --data @/nofile", 3,
        "no file '@/nofile'"},
       {"inspect: a key", "inspect @/word", 3, "n_embd is \"wide\""},

@@ -111,7 +111,7 @@ TEST(Translate, RefusesWhatItCannotWriteFrom) {
            {"@/run1 --input @/empty.txt", 3, "'@/empty.txt' is empty"},
            {"@/run1 --input @/none.txt", 3, "none.txt"},
            {"@/run1 --input @/good.txt --output @/good.txt", 2,
-            "--output '@/good.txt' is the file of --input; give another one"},
+            "output '@/good.txt' is the file that input names, and would take its place"},
            {"@/run1 --input @/good.txt --output @/text.txt", 2,
             "--output '@/text.txt' exists; give another file, or --overwrite to replace it"},
            {"@/run1 --input @/pairs.txt", 3,

@@ -9,6 +9,7 @@
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/found_run.h"
+#include "tessera/apps/model_names.h"
 #include "tessera/apps/ranks.h"
 #include "tessera/apps/result_file.h"
 #include "tessera/apps/sample_request.h"
@@ -64,7 +65,8 @@ std::vector<Flag> evaluation_flags(bool predicts, const OwnFamilies& families) {
 }
 
 /// Where the table goes; empty: to standard output.
-std::string take_output(ParsedFlags& parsed, const std::string& data, Problems& problems) {
+std::string take_output(ParsedFlags& parsed, const std::string& path, const std::string& data,
+                        Problems& problems) {
   const bool overwrite = parsed.take_switch("overwrite");
   if (const std::string* given = parsed.find("output"); given != nullptr && *given == "-") {
     parsed.take_value("output");
@@ -72,7 +74,7 @@ std::string take_output(ParsedFlags& parsed, const std::string& data, Problems& 
   }
   std::string out = take_result_file(parsed, "output", {}, problems);
   if (out.empty()) return out;
-  const NamedFile result[] = {{"output", out}}, read[] = {{"data", data}};
+  const NamedFile result[] = {{"output", out}}, read[] = {{"PATH", path}, {"data", data}};
   check_apart(result, read, problems);
   std::error_code ignored;
   if (!overwrite && out != data && std::filesystem::exists(out, ignored))
@@ -100,15 +102,15 @@ EvaluationAsked read_evaluation(const Arguments& arguments, bool predicts,
   } else if (out.batch < 1 || out.batch > 1'000'000) {
     problems.add(text("--batch-size is ", out.batch, "; it must be from 1 to 1000000"));
   }
-  if (predicts) out.output = take_output(parsed, data, problems);
   if (!predicts) out.as_json = parsed.take_switch("json");
   if (parsed.words.size() == 1) {
-    out.path = parsed.words.front();
+    problems.gather([&] { out.path = model_folder(parsed.words.front()); });
   } else {
     problems.add(text(out.command.name, " takes one PATH, not ", parsed.words.size(),
                       "; give a run, a checkpoint or a folder of Hugging Face, like tessera ",
                       out.command.name, " runs/first --data ", data.empty() ? "FILE" : data));
   }
+  if (predicts) out.output = take_output(parsed, out.path, data, problems);
   out.command.devices_told = parsed.find("devices") != nullptr;
   out.command.config = configure(parsed, problems, out.notices, families);
   out.command.config.test_data = {data};

@@ -5,10 +5,10 @@
 
 namespace tessera {
 
-/// The folder of what `--init-from` names: the path itself where it is there; what the user's file
-/// of names says ($TESSERA_MODELS, else ~/.config/tessera/models.toml: `name = "folder"` in each
-/// line); a model that Hugging Face's programs have downloaded ($HF_HUB_CACHE, $HF_HOME/hub,
-/// $XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub).
+/// The folder of what `--init-from`, predict or evaluate name: the path itself where it is there;
+/// what the user's file of names says ($TESSERA_MODELS, else ~/.config/tessera/models.toml: `name =
+/// "folder"` in each line); a model that Hugging Face's programs have downloaded ($HF_HUB_CACHE,
+/// $HF_HOME/hub, $XDG_CACHE_HOME/huggingface/hub, ~/.cache/huggingface/hub).
 ///
 /// What is in none of these stays as it is: whoever opens it says so. Errors: Fault::Usage: a file
 /// of names that is damaged, or that TESSERA_MODELS names and is not there.

@@ -20,6 +20,16 @@ bool is_same_file(const std::string& a, const std::string& b) {
   return !failed && path == fs::weakly_canonical(fs::absolute(b), failed) && !failed;
 }
 
+bool lies_in(const std::string& file, const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (file.empty() || !fs::is_directory(folder, ignored)) return false;
+  const auto whole = [&](const std::string& path) {
+    return fs::weakly_canonical(fs::absolute(path), ignored).string() + "/";
+  };
+  return whole(file).starts_with(whole(folder));
+}
+
 }  // namespace
 
 void check_result_file(const std::string& name, const std::string& file,
@@ -75,6 +85,9 @@ void check_apart(std::span<const NamedFile> results, std::span<const NamedFile> 
       if (is_same_file(file, source.file))
         problems.add(text(name, " '", file, "' is the file that ", source.name,
                           " names, and would take its place; write to another"));
+      if (lies_in(file, source.file))
+        problems.add(text(name, " '", file, "' lies in '", source.file, "', which ", source.name,
+                          " names and is read; write elsewhere"));
     }
   }
 }

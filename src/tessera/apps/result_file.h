@@ -28,7 +28,8 @@ struct NamedFile {
 /// What a command with `config` reads, and the file of --config.
 std::vector<NamedFile> files_to_read(const RunConfig& config, const ParsedFlags& parsed);
 
-/// Errors, as problems: two results are one file, or a result is a file that is read.
+/// Errors, as problems: two results are one file, or a result is a file that is read, or lies in a
+/// folder that is.
 void check_apart(std::span<const NamedFile> results, std::span<const NamedFile> read,
                  Problems& problems);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "tessera/apps/result_file.h"
 #include "tessera/apps/run_secret.h"
 #include "tessera/base/text.h"
 #include "tessera/train/fields.h"
@@ -101,11 +102,11 @@ void read_texts(ParsedFlags& parsed, SampleRequest& out) {
   std::error_code unknown;
   const bool overwrite = parsed.take_switch("overwrite");
   if (out.output.empty()) return;
-  if (!out.texts.empty() &&
-      (out.texts == out.output || std::filesystem::equivalent(out.texts, out.output, unknown))) {
-    problems.add(text("--output '", out.output, "' is the file of --", out.texts_flag,
-                      "; give another one"));
-  } else if (!overwrite && std::filesystem::is_regular_file(out.output, unknown)) {
+  const NamedFile result[] = {{"output", out.output}},
+                  sources[] = {{"PATH", out.checkpoint}, {out.texts_flag, out.texts}};
+  check_apart(result, sources, problems);
+  if (out.texts != out.output && !overwrite &&
+      std::filesystem::is_regular_file(out.output, unknown)) {
     problems.add(text("--output '", out.output,
                       "' exists; give another file, or --overwrite to replace it"));
   }
@@ -156,7 +157,6 @@ SampleRequest read_sample_request(const Arguments& arguments, const OwnFamilies&
   if (out.options.beams == 1 && penalty)
     problems.add("--length-penalty is of beam search; give --beams 2 or more, or leave it out");
   problems.add(tessera::problems(out.options), "--");
-  read_texts(parsed, out);
   std::vector<std::string> paths = parsed.words;
   if (parsed.find("checkpoint") != nullptr) paths.push_back(parsed.take_value("checkpoint"));
   if (paths.size() == 1) {
@@ -167,6 +167,7 @@ SampleRequest read_sample_request(const Arguments& arguments, const OwnFamilies&
                                    "tessera sample runs/first")
                      : text("several checkpoints: ", join(paths), "; give one"));
   }
+  read_texts(parsed, out);
   out.command.devices_told = parsed.find("devices") != nullptr;
   out.command.config = configure(parsed, problems, out.notices, families);
   return out;

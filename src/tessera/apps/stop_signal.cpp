@@ -26,7 +26,6 @@ std::atomic<bool> stop_requested = false, has_launcher = false, ended_by_launche
 std::atomic<bool> stops_in_order = false;  // else a request to stop ends the process
 /// When a stop was first asked for, on a clock that never goes back; 0: not yet.
 std::atomic<std::int64_t> asked = 0, asked_by_launcher = 0;
-constexpr std::int64_t kOneRequest = 1'000'000'000;  // ns; how long one may take to be told twice
 static_assert(std::atomic<bool>::is_always_lock_free);
 static_assert(std::atomic<std::int64_t>::is_always_lock_free);
 
@@ -68,7 +67,8 @@ bool asks_again(std::atomic<std::int64_t>& first) {
   clock_gettime(CLOCK_MONOTONIC, &reading);  // which a handler may call
   const std::int64_t now = reading.tv_sec * 1'000'000'000 + reading.tv_nsec;
   std::int64_t before = 0;
-  return !first.compare_exchange_strong(before, now) && now - before >= kOneRequest;
+  return !first.compare_exchange_strong(before, now) &&
+         now - before >= std::chrono::nanoseconds(kOneRequest).count();
 }
 
 extern "C" void request_stop(int signal, siginfo_t* info, void*) {

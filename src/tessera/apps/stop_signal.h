@@ -2,18 +2,22 @@
 /// Requests to stop, from the keyboard or a job manager, and a launcher's way to end its ranks.
 
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
 
 namespace tessera {
 
+/// How long one request may take to be told twice: `timeout` signals a process and its group,
+/// Ctrl-C a script and what it started.
+inline constexpr std::chrono::seconds kOneRequest{1};
+
 /// From now on each of stop_signals() sets the flag that is returned; a second one ends the process
 /// at once, with the exit code 128 + its number. What was saved stays intact.
 ///
-/// What comes within a second of the first is no second one, but the same request told twice:
-/// `timeout` signals a process and its group, Ctrl-C a script and what it started. Signals from
-/// what started this process are counted apart: mpirun passes on a request that others make too.
+/// What comes within kOneRequest of the first is no second one. Signals from what started this
+/// process are counted apart: mpirun passes on a request that others make too.
 std::atomic<bool>& catch_stop_signals();
 
 /// SIGINT, SIGTERM, SIGUSR1 and SIGHUP, but those that are ignored: nohup ignores SIGHUP for what

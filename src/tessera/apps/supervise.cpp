@@ -120,6 +120,7 @@ class Run {
   LaunchEnd end_;
   pid_t child_ = -1;
   int asked_ = 0;
+  Clock::time_point first_asked_ = {};
   bool had_ranks_ = false;
   // The last time that there were any, or that mpirun passed on what they had printed, or the
   // start.
@@ -198,6 +199,9 @@ bool Run::ended() {
 }
 
 void Run::ask(int signal) {
+  const Clock::time_point now = Clock::now();
+  if (asked_ == 0) first_asked_ = now;
+  if (asked_ == 1 && now - first_asked_ < kOneRequest) return;  // the same one, told twice
   ++asked_;
   if (asked_ == 1 && how_.stops_in_order) {
     constexpr char kStop = 's';

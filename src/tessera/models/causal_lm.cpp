@@ -217,6 +217,13 @@ Value causal_transformer(const ModelConfig& c, TransformerLayer layer, Value ids
   return linear(x, "head", c.vocabulary, {false, init_of(c)});
 }
 
+std::optional<std::int32_t> end_padding(const Vocabulary& vocabulary) {
+  const Tokenizer* const made = vocabulary.made_elsewhere();
+  if (made == nullptr) return {};
+  const SpecialTokens& has = made->special_tokens();
+  return has.pad ? has.pad : has.eos;
+}
+
 Task causal_classification(const ModelConfig& c, TransformerLayer layer) {
   layer.residual_init = residual_init(init_of(c), 2 * c.layers);
   TextClassifier out{.last = true};
@@ -231,10 +238,7 @@ Task causal_classification(const ModelConfig& c, TransformerLayer layer) {
   out.frame = [](const Vocabulary& vocabulary) -> SampleFrame {
     const Tokenizer* const made = vocabulary.made_elsewhere();
     if (made == nullptr) return {};
-    // transformers reads the last token that is no padding, also where a text ends in that token;
-    // an export without a token for padding names eos (exported_padding).
-    const SpecialTokens& has = made->special_tokens();
-    const std::optional<std::int32_t> pad = has.pad ? has.pad : has.eos;
+    const std::optional<std::int32_t> pad = end_padding(vocabulary);
     return {made->frame(), pad.value_or(0), pad};
   };
   return sequence_classification(c, std::move(out));

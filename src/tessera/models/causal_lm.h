@@ -31,6 +31,10 @@ CausalRows causal_rows(const ModelConfig& config, TransformerLayer layer, Value 
 Value causal_transformer(const ModelConfig& config, TransformerLayer layer, Value ids,
                          const Pass& pass);
 
+/// The token that classifiers of texts pass over at the end of a text, as transformers does: the
+/// tokenizer's padding, else its eos, which an export names in place of it. nullopt: none.
+std::optional<std::int32_t> end_padding(const Vocabulary& vocabulary);
+
 /// The task of telling the class of texts by the row of the last token, which has seen all. A
 /// product without a bias makes the logits (block score), as in transformers'
 /// ...ForSequenceClassification. Texts stand within what the tokenizer's post-processor puts around

@@ -7,6 +7,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
+#include "tessera/models/family.h"
 #include "tessera/pretrained/hub/hub_family.h"
 #include "tessera/pretrained/hub/hub_folder.h"
 #include "tessera/pretrained/hub/hub_match.h"
@@ -70,6 +71,12 @@ const std::vector<std::string>& PretrainedModel::labels() const { return parts_-
 const std::vector<std::string>& PretrainedModel::notices() const { return parts_->model.notices; }
 bool PretrainedModel::has_weights(const std::string& path) {
   return HubWeights::are_in(path) || has_other_weights(path);
+}
+
+std::optional<std::int32_t> PretrainedModel::end_padding() const {
+  if (!parts_->family->ends_by_padding || !has_task(config(), kSequenceClassification)) return {};
+  const std::int32_t out = parts_->from.id("pad_token_id", -1);
+  return out < 0 ? std::nullopt : std::optional(out);
 }
 
 std::vector<std::string> PretrainedModel::tasks() const {

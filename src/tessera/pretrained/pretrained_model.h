@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,6 +53,8 @@ class PretrainedModel {
   const std::string& json() const;
   /// Names of what its classifier tells apart, by number; empty: it has none, or nobody named them.
   const std::vector<std::string>& labels() const;
+  /// pad_token_id of config.json, where its classifier finds the end of a text by it.
+  std::optional<std::int32_t> end_padding() const;
   /// What a user should know: rates that differ, tensors that are not used, keys that nobody reads.
   const std::vector<std::string>& notices() const;
 

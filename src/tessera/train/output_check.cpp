@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "tessera/base/text.h"
+#include "tessera/pretrained/pretrained_model.h"
 #include "tessera/train/best_checkpoint.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/checkpoint_files.h"
@@ -67,6 +68,9 @@ void check_output(const RunConfig& config, OtherRun other, Problems& problems) {
     problems.add(text("output '", config.output, "' holds a ", kConfigFile,
                       " that no run wrote, and this run would replace it; move it elsewhere, or "
                       "give another output"));
+  if (traces.empty() && PretrainedModel::is_at(config.output))
+    problems.add(text("output '", config.output, "' holds a model of Hugging Face (config.json), ",
+                      "so its path would name two models; give another output"));
   const bool nothing_lost = config.resume == "none" && only_started(config.output);
   const bool in_place = config.resume == "auto" ||
                         (config.resume != "none" && lies_within(config.resume, config.output));

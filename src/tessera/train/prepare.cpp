@@ -148,6 +148,8 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems, Oth
                                  "weights begin with random numbers"));
     compare_model(run.config, *pretrained, problems);
     check_problem_type(run.config, *pretrained, run.data, run.notices, problems);
+    if (has_task(run.config.model, kSequenceClassification))
+      problems.gather([&] { require_same_padding(*pretrained, run.data.vocabulary); });
     run.anew = head_to_begin_anew(
         run.config, run.data,
         {pretrained->config(), labels.names, pretrained->path(), parameters_of(*pretrained)},

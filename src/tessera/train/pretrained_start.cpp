@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "tessera/base/text.h"
+#include "tessera/models/causal_lm.h"
 #include "tessera/pretrained/hub_cache.h"
 #include "tessera/train/compare_runs.h"
 #include "tessera/train/fields.h"
@@ -111,6 +112,14 @@ void check_problem_type(const RunConfig& config, const PretrainedModel& from, co
                          "; this run learns one label of each text, of which ",
                          std::ssize(data.labels.names),
                          " are told apart: ", label_names_text(data.labels.names)));
+}
+
+void require_same_padding(const PretrainedModel& from, const Vocabulary& vocabulary) {
+  const std::optional<std::int32_t> theirs = from.end_padding(), ours = end_padding(vocabulary);
+  if (!theirs || !ours || theirs == ours) return;
+  fail(Fault::Data, "'", from.path(), "': pad_token_id of config.json is ", *theirs,
+       ", and padding of the tokenizer is ", *ours,
+       ", so that they find the last token of a text in two places; make both the same");
 }
 
 }  // namespace tessera

@@ -35,4 +35,8 @@ std::string problem_type(const PretrainedModel& from);
 void check_problem_type(const RunConfig& config, const PretrainedModel& from, const Dataset& data,
                         std::vector<std::string>& notices, Problems& problems);
 
+/// A classifier that finds the end of a text by its config's pad_token_id needs a tokenizer with
+/// the same padding: what the two read of a text that ends in it would differ. Errors: Fault::Data.
+void require_same_padding(const PretrainedModel& from, const Vocabulary& vocabulary);
+
 }  // namespace tessera
