@@ -22,11 +22,11 @@ struct BoundsCase {
 };
 
 const BoundsCase kBoundsCases[] = {
-    {"as many stages as layers", 8, 2, 256, 64, 8, 8, "h100-256", true, 11},
-    {"nothing goes on beside kernels", 6, 2, 128, 32, 8, 4, "a100-1024", false, 5},
+    {"as many stages as layers", 8, 2, 256, 64, 8, 8, "h100-256", true, 8},
+    {"nothing goes on beside kernels", 6, 2, 128, 32, 8, 4, "a100-1024", false, 3},
     {"kernels hardly take longer than they take to start", 4, 2, 32, 16, 64, 4, "h100-256", true,
-     9},
-    {"slow links", 6, 4, 128, 32, 16, 16, "ascend910-2048", true, 29},
+     7},
+    {"slow links", 6, 4, 128, 32, 16, 16, "ascend910-2048", true, 19},
 };
 
 RunConfig run_in(const BoundsCase& c) {
@@ -73,7 +73,7 @@ class Walk {
         }
       }
     }
-    EXPECT_GT(compared_, 150) << case_.name;
+    EXPECT_GT(compared_, 200) << case_.name;
   }
 
  private:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
 
 #include "tessera/base/text.h"
@@ -15,7 +16,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 
 /// With memory without end a layout is chosen by its slowest stage. Others, and what is computed
 /// again in another part of backward, lose at most so much less between stages.
-constexpr double kOfFree = 0.95;
+constexpr double kOfFree = 0.93;
 
 /// What a micro-batch takes in one stage against several.
 constexpr double kInOneStage = 0.93;
@@ -23,6 +24,8 @@ constexpr double kInOneStage = 0.93;
 /// gradients are not added up, which reads and writes as many bytes as the optimizer's states have,
 /// times this, in so many kernels; and no less than the part.
 constexpr double kFewMicroBatches = 0.75, kAddedUp = 3, kKernelsLess = 16;
+/// With ZeRO-2 and 3, shards of gradients are added up, of half as many bytes at most.
+constexpr double kShardsAddedUp = kAddedUp / 2;
 
 template <typename Change>
 void change_all(ModelUse& use, const Change& change) {
@@ -217,7 +220,7 @@ bool Bounds::read_like(const PlanChoice& choice, std::int64_t size, bool own_sch
   }
   if (m < some) {
     take_cheapest_micro_batch(out);
-    change_all(out, [&](StageUse& part) { add_up_nothing(part, like); });
+    change_all(out, [&](StageUse& part) { add_up_less(part, like, kAddedUp, kKernelsLess); });
   }
   if (times != 1) out = out.with_loop(times);
   return true;
@@ -243,12 +246,13 @@ double Bounds::of_any_zero(const PlanChoice& scheduled) {
   return least(plain, use, several ? 1 / static_cast<double>(space_.micro_batches(plain)) : 0);
 }
 
-/// Where there is no other micro-batch, gradients are not added up: what that takes at most.
-void Bounds::add_up_nothing(StageUse& use, const PlanChoice& choice) const {
+/// Where fewer gradients are added up: without as many times the states' bytes, and kernels.
+void Bounds::add_up_less(StageUse& use, const PlanChoice& choice, double times,
+                         double kernels) const {
   const auto ranks = static_cast<double>(choice.zero > 0 ? choice.data : 1);
-  const double bytes = kAddedUp * ranks * std::max(0.0, use[StageUse::kMoments]);
+  const double bytes = times * ranks * std::max(0.0, use[StageUse::kMoments]);
   const double most = 1e-9 * bytes / machine_.device.memory_gigabytes_per_s +
-                      kKernelsLess * 1e-6 * machine_.device.start_microseconds;
+                      kernels * 1e-6 * machine_.device.start_microseconds;
   for (std::size_t i = StageUse::kBackward; i < StageUse::kBegin; ++i)
     if (use[i] > 0) use[i] = std::max(kFewMicroBatches * use[i], use[i] - most);
 }
@@ -283,6 +287,7 @@ bool Bounds::read_zero(const PlanChoice& start, bool own_schedule, ModelUse& use
   const double share = groups ? groups_share(start) : 0;
   if (each) take_cheapest_micro_batch(use);
   change_all(use, [&](StageUse& part) {
+    if (each && !groups) add_up_less(part, plain, kShardsAddedUp, 0);
     const double all = sums_of(part), late = part[StageUse::kDataOnce];
     if (groups)
       share_out(part, start.data, overlap, 0, share * all);
@@ -321,11 +326,14 @@ double Bounds::of_level(const PlanChoice& start) {
 
 double Bounds::played(const PlanChoice& start, const ModelUse& use, Composer& composer) {
   const std::int64_t m = space_.micro_batches(start);
-  const double free = composer.compose(start, {&use, &use}, m, {}).seconds;
-  if (free == kNever || free == 0) return kNever;
-  // Several chunks are laid out without looking at memory.
-  const bool alike = start.chunks > 1 && m >= start.pipeline;
-  return (alike ? 1 : kOfFree) * free;
+  const Composition free = composer.compose(start, {&use, &use}, m, {});
+  if (free.seconds == kNever || free.seconds == 0) return kNever;
+  // Several chunks are laid out without looking at memory. If they are even here, they are even
+  // below, where layers take no less; uneven ones may be cut elsewhere there.
+  const bool even =
+      std::ranges::adjacent_find(free.layout, std::not_equal_to()) == free.layout.end();
+  const bool alike = start.chunks > 1 && m >= start.pipeline && even;
+  return (alike ? 1 : kOfFree) * free.seconds;
 }
 
 double Bounds::of_choice(const PlanChoice& start, Composer& composer) {

@@ -26,7 +26,7 @@ namespace tessera {
 ///     of_level);
 ///   - ZeRO sums, and gathers, in each micro-batch at least a quarter of what is summed at the end
 ///     without it (of_like);
-///   - the layout that is chosen with memory without end loses at most 5 % against others in what
+///   - the layout that is chosen with memory without end loses at most 7 % against others in what
 ///     stages wait for each other (of_choice);
 ///   - with two data parallel ranks an action takes what it does with more (ShortModels::about).
 class Bounds {
@@ -58,7 +58,7 @@ class Bounds {
   std::int64_t larger(std::int64_t size) const;
   bool read_like(const PlanChoice& choice, std::int64_t size, bool own_schedule, ModelUse& out);
   bool read_zero(const PlanChoice& start, bool own_schedule, ModelUse& use, double& sums);
-  void add_up_nothing(StageUse& use, const PlanChoice& choice) const;
+  void add_up_less(StageUse& use, const PlanChoice& choice, double times, double kernels) const;
   double played(const PlanChoice& start, const ModelUse& use, Composer& composer);
   bool read(const PlanChoice& choice, std::int64_t micro_batches, ModelUse& out);
   double of_floor(const PlanChoice& split, const ModelUse& floor) const;

@@ -113,6 +113,12 @@ bool Composer::cut(const Shape& shape, bool capped, Composition& out) const {
   struct Best {
     double most = kNoEnd, squares = kNoEnd;
     std::int64_t begin = 0, again = 0;
+    /// Of two that differ by rounding alone the first stays: layouts of models that are alike are.
+    bool beats(const Best& other) const {
+      constexpr double kRounding = 1 - 1e-9;
+      if (most < other.most * kRounding) return true;
+      return most * kRounding <= other.most && squares < other.squares * kRounding;
+    }
   };
   struct Cost {
     std::int64_t again = 0;  // -1: it does not fit
@@ -143,7 +149,7 @@ bool Composer::cut(const Shape& shape, bool capped, Composition& out) const {
         const Best next{std::max(before.most, seconds), before.squares + seconds * seconds,
                         static_cast<std::int64_t>(begin), again};
         Best& known = best[c + 1][end];
-        if (std::pair(next.most, next.squares) < std::pair(known.most, known.squares)) known = next;
+        if (next.beats(known)) known = next;
       }
     }
   }
