@@ -158,6 +158,35 @@ TEST(File, WhatAKilledProcessLeftIsRemoved) {
   remove_unfinished(folder / "no/such/folder");
 }
 
+TEST(File, WhatAKilledProcessLeftIsTakenOver) {
+  const TestFolder folder;
+  for (int turn = 0; turn < 3; ++turn) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      AtomicFile killed(folder / "a");
+      killed.write("half of the n");
+      ::_exit(0);  // no destructor runs
+    }
+    ::waitpid(child, nullptr, 0);
+  }
+  EXPECT_EQ(num_entries(folder.path()), 1u) << "they took one after another's";
+  // One that lives keeps its own.
+  AtomicFile first(folder / "a"), second(folder / "a");
+  EXPECT_NE(first.temporary(), second.temporary());
+  first.write("first");
+  second.write("2");
+  first.flush();
+  AtomicFile third(folder / "a");
+  EXPECT_NE(third.temporary(), first.temporary()) << "a flushed file is still its writer's";
+  second.commit();
+  first.commit();
+  EXPECT_EQ(read_file(folder / "a"), "first");
+  std::filesystem::create_symlink("b", folder / "a.partial-0");
+  write_atomically(folder / "a", "new");
+  EXPECT_EQ(read_file(folder / "a"), "new");
+  EXPECT_FALSE(std::filesystem::exists(folder / "b")) << "no link is followed";
+}
+
 TEST(File, WriteErrors) {
   const TestFolder folder;
   EXPECT_EQ(message_of([&] { write_atomically(folder / "no/a", "x"); }),

@@ -134,6 +134,8 @@ TEST(Vocabulary, BadJsonIsRefused) {
   struct Case {
     std::string json, part;
   };
+  const std::string of_files =
+      R"({"format":"tessera vocabulary","version":1,"kind":"tokenizer","size":1,"files":)";
   const std::string deep(100'000, '[');  // deeper than a stack
   const Case cases[] = {
       {"", "not a vocabulary file"},
@@ -153,6 +155,12 @@ TEST(Vocabulary, BadJsonIsRefused) {
             "}"),
        "version is null but this program reads 1"},
       {head + R"(,"characters":"ab","size":3})", "it says size 3 but holds 2 characters"},
+      {of_files + R"({"../tokenizer.json":"{}"}})",
+       R"(tokenizer file 'files': it has "../tokenizer.json", which is)"},
+      {of_files + R"({"/tmp/tokenizer.json":"{}"}})",
+       R"(tokenizer file 'files': it has "/tmp/tokenizer.json", which)"},
+      {of_files + R"({"run.sh":"rm"}})",
+       R"(tokenizer file 'files': it has "run.sh", which is no file of a tokenizer)"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.json);

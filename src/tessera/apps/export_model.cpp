@@ -3,7 +3,6 @@
 #include <filesystem>
 
 #include "tessera/base/error.h"
-#include "tessera/data/file.h"
 #include "tessera/models/family.h"
 #include "tessera/models/parameter_shapes.h"
 #include "tessera/pretrained/exported_tokenizer.h"
@@ -58,16 +57,10 @@ ExportedModel export_model(const std::string& path, const std::string& output, S
         }};
     // A tokenizer of another program goes with the model that knows its ids.
     const Tokenizer* const tokenizer = run.vocabulary.made_elsewhere();
-    TokenizerFiles files = tokenizer == nullptr ? TokenizerFiles() : exported_files(*tokenizer);
+    if (tokenizer != nullptr) how.tokenizer = exported_files(*tokenizer);
     if (tokenizer != nullptr && has_task(run.config.model, kSequenceClassification))
-      how.pad_token = exported_padding(*tokenizer, files);
-    const std::filesystem::path folder = output;
-    for (const auto& [name, bytes] : files)
-      require(how.overwrite || !std::filesystem::exists(folder / name), "export: '",
-              (folder / name).string(),
-              "' is there already; give another --output, or --overwrite");
+      how.pad_token = exported_padding(*tokenizer, how.tokenizer);
     save_pretrained(output, run.config.model, parameters, how);
-    for (const auto& [name, bytes] : files) write_atomically((folder / name).string(), bytes);
     return ExportedModel{std::string(run.config.model.family.name()), checkpoint.record().step};
   };
   return naming_intact(path, "tessera export", recorded_run_judge(families, RecordedUse::Weights),

@@ -1,6 +1,7 @@
 #include "tessera/data/file.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,13 +21,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kPartial = ".partial-";  // in names, before process and attempt
+constexpr const char* kPartial = ".partial-";  // in names, before a number
 
 std::string system_text(int error) { return std::generic_category().message(error); }
 /// What the system refuses says nothing about the bytes: that is Fault::Resource.
 Fault fault_of(int error, Fault otherwise);
 std::string folder_of(const std::string& path);
 [[noreturn]] void fail_to_write(const std::string& path, const char* what, int error);
+
+/// Opens a temporary file, new or left by a process that was killed, empties it and takes its lock.
+/// -1 and errno: EEXIST: it is another's.
+int open_unfinished(const std::string& path);
 
 /// write() until all is written: it may stop early or be interrupted.
 int write_all(int descriptor, std::span<const std::byte> bytes);
@@ -109,12 +114,11 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
          "': it is a device, a pipe or a socket, and the ",
          "finished file would take its place; give the name of a file");
   }
-  for (int attempt = 0; descriptor_ < 0;
-       ++attempt) {  // names left over by a killed process are stepped over
-    temporary_ = text(path_, kPartial, ::getpid(), "-", attempt);
-    descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (descriptor_ < 0 && errno != EEXIST)
-      fail_to_write(path_, "create a temporary file beside it", errno);
+  for (int number = 0; descriptor_ < 0; ++number) {
+    temporary_ = text(path_, kPartial, number);
+    descriptor_ = open_unfinished(temporary_);
+    if (descriptor_ >= 0) break;
+    if (errno != EEXIST) fail_to_write(path_, "create a temporary file beside it", errno);
   }
 }
 
@@ -124,15 +128,15 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
-  check(descriptor_ >= 0, "a flushed file is written");
+  check(descriptor_ >= 0 && !flushed_, "a flushed file is written");
   if (const int error = write_all(descriptor_, bytes))
     fail_to_write(path_, "write its temporary file", error);
 }
 
 void AtomicFile::flush() {
-  if (descriptor_ < 0) return;
-  if (const int error = sync_and_close(std::exchange(descriptor_, -1)))
-    fail_to_write(path_, "flush its temporary file", error);
+  if (flushed_) return;
+  if (::fsync(descriptor_) != 0) fail_to_write(path_, "flush its temporary file", errno);
+  flushed_ = true;
 }
 
 void AtomicFile::commit() {
@@ -141,6 +145,7 @@ void AtomicFile::commit() {
   if (::rename(temporary_.c_str(), path_.c_str()) != 0)
     fail_to_write(path_, "rename its temporary file", errno);
   temporary_.clear();
+  ::close(std::exchange(descriptor_, -1));  // with its lock
   sync_folder(folder_of(path_));
 }
 
@@ -204,6 +209,25 @@ void fail_to_write(const std::string& path, const char* what, int error) {
                                          : "check the permissions of its folder and the disk";
   fail(Fault::Resource, "cannot write '", path, "': could not ", what, ": ", system_text(error),
        "; ", advice);
+}
+
+int open_unfinished(const std::string& path) {
+  constexpr int kFlags = O_WRONLY | O_NOFOLLOW | O_CLOEXEC;
+  int out = ::open(path.c_str(), kFlags | O_CREAT | O_EXCL, 0666);
+  const bool made = out >= 0;
+  if (!made && errno != EEXIST) return out;
+  if (!made) out = ::open(path.c_str(), kFlags);
+  struct stat mine = {}, named = {};
+  // Where there are no locks, only what was made here is ours. Whoever had the lock may have
+  // renamed the file since.
+  if (out >= 0 && (::flock(out, LOCK_EX | LOCK_NB) == 0 || (made && errno != EWOULDBLOCK)) &&
+      ::fstat(out, &mine) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+      mine.st_ino == named.st_ino && mine.st_dev == named.st_dev && mine.st_nlink == 1 &&
+      S_ISREG(mine.st_mode) && ::ftruncate(out, 0) == 0)
+    return out;
+  if (out >= 0) ::close(out);
+  errno = EEXIST;
+  return -1;
 }
 
 int write_all(int descriptor, std::span<const std::byte> bytes) {

@@ -42,8 +42,9 @@ std::string read_file(const std::string& path, Fault fault = Fault::Data);
 
 /// A file that appears under its name only when it is complete: bytes go to a temporary file of the
 /// same folder, and commit() flushes it to disk, renames it over `path` and flushes the folder.
-/// Without commit() nothing stays. Of several files that belong together, flush() all first: a full
-/// disk is noticed there.
+/// Without commit() nothing stays; what a killed process left is taken over by the next one that
+/// writes `path`: as long as a process has a temporary file, it holds the file's lock. Of several
+/// files that belong together, flush() all first: a full disk is noticed there.
 ///
 /// Errors: Fault::Resource, naming the path and what the system said; the old file is untouched.
 class AtomicFile {
@@ -64,6 +65,7 @@ class AtomicFile {
  private:
   std::string path_, temporary_;
   int descriptor_ = -1;
+  bool flushed_ = false;
 };
 
 /// Removes the temporary files that killed processes left of `path`. Nobody may be writing it.

@@ -12,6 +12,8 @@
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
 #include "tessera/data/safetensors.h"
+#include "tessera/data/staged_folder.h"
+#include "tessera/data/tokenizer/files.h"
 #include "tessera/models/parameter_shapes.h"
 #include "tessera/pretrained/hub/hub_family.h"
 #include "tessera/pretrained/hub/hub_labels.h"
@@ -187,6 +189,31 @@ std::string config_text(const HubFamily& family, const ModelConfig& model,
   return out.dump(2) + "\n";
 }
 
+/// Names of the files in a folder; none where it is not there.
+std::vector<std::string> files_of(const fs::path& folder) {
+  std::vector<std::string> out;
+  std::error_code error;
+  for (fs::directory_iterator it(folder, error); !error && it != fs::directory_iterator();
+       it.increment(error))
+    out.push_back(it->path().filename().string());
+  std::ranges::sort(out);
+  return out;
+}
+
+/// A file that transformers, or an export, writes for a model. What stayed of an earlier model
+/// would be read as this one's.
+bool is_of_export(std::string_view name) {
+  constexpr std::string_view kOthers[] = {
+      kHubConfigFile,           kHubWeights,           kHubIndex,
+      "generation_config.json", "chat_template.jinja", "spiece.model",
+      "sentencepiece.bpe.model"};
+  return std::ranges::find(kOthers, name) != std::end(kOthers) ||
+         std::ranges::find(tokenizer::kTokenizerFileNames, name) !=
+             std::end(tokenizer::kTokenizerFileNames) ||
+         (name.starts_with("model-") && name.ends_with(".safetensors")) ||
+         name.find(".partial-") != std::string_view::npos;
+}
+
 }  // namespace
 
 void save_pretrained(const std::string& folder, const ModelConfig& model,
@@ -197,17 +224,11 @@ void save_pretrained(const std::string& folder, const ModelConfig& model,
   require_shapes(model, parameters);
   const std::vector<OutgoingTensor> tensors = outgoing(family, model, parameters);
   const std::vector<std::size_t> ends = file_ends(tensors, how.dtype, how.most_file_bytes);
-  const fs::path at = folder;
-  std::error_code error;
-  fs::create_directories(at, error);
-  if (error || !fs::is_directory(at))
-    fail(Fault::Resource, "export: cannot make the folder '", folder, "'",
-         error ? text(": ", error.message()) : "", "; give another --output");
-  for (const char* name : {kHubConfigFile, kHubWeights, kHubIndex}) {
-    require(how.overwrite || !fs::exists(at / name), "export: '", (at / name).string(),
+  for (const auto& entry : files_of(folder))
+    require(how.overwrite || !is_of_export(entry), "export: '", (fs::path(folder) / entry).string(),
             "' is there already; give another --output, or --overwrite");
-  }
-  fs::remove(at / kHubConfigFile, error);  // without it nobody loads half of two models
+  StagedFolder staged(folder);
+  const fs::path at = staged.path();
   HubJson map = HubJson::object();
   std::int64_t bytes = 0;
   std::size_t begin = 0;
@@ -223,13 +244,13 @@ void save_pretrained(const std::string& folder, const ModelConfig& model,
     }
     begin = ends[i];
   }
-  // What stays of an earlier model would be read in place of this one.
-  fs::remove(at / (ends.size() == 1 ? kHubIndex : kHubWeights), error);
   if (ends.size() > 1) {
     const HubJson index = {{"metadata", {{"total_size", bytes}}}, {"weight_map", map}};
     write_atomically((at / kHubIndex).string(), index.dump(2) + "\n");
   }
+  for (const auto& [name, file] : how.tokenizer) write_atomically((at / name).string(), file);
   write_atomically((at / kHubConfigFile).string(), config_text(family, model, how));
+  staged.commit(is_of_export, kHubConfigFile);
 }
 
 }  // namespace tessera

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/data/tokenizer.h"
 #include "tessera/models/config.h"
 #include "tessera/tensor/dtype.h"
 #include "tessera/tensor/shape.h"
@@ -29,12 +30,14 @@ struct SavePretrained {
   std::vector<std::string> labels = {};  // of a classifier, by number; empty: they have no names
   /// Padding's id, of a model that finds the end of a text by it; none: as in `config`.
   std::optional<std::int32_t> pad_token = std::nullopt;
-  bool overwrite = false;  // files of the same names
+  TokenizerFiles tokenizer = {};  // by name, beside the model
+  bool overwrite = false;         // an earlier export
 };
 
-/// Writes config.json and weights into `folder`, which is made where it is missing; a reader sees
-/// each file whole, and config.json last. A parameter that biases of models without them would be
-/// is zeros.
+/// Writes config.json, weights and the tokenizer into `folder`, which is made where it is missing.
+/// It comes whole (data/staged_folder.h): an earlier export is there until then, and is gone with
+/// all its files after; files that are of no export stay. A parameter that biases of models without
+/// them would be is zeros.
 ///
 /// Errors: Fault::Usage: a family that has no such folders, or sizes that transformers does not
 /// know there; files that are there already. Fault::Checkpoint: parameters that are missing or of

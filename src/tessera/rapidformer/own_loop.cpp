@@ -151,14 +151,12 @@ void OwnLoop::save_pretrained(const std::string& folder) {
                                           std::ranges::copy(find(name)->bytes,
                                                             std::as_writable_bytes(out).begin());
                                         }};
-    tessera::save_pretrained(folder, config().model, parameters,
-                             {.config = prepared_->hub_config, .overwrite = true});
+    SavePretrained how{.config = prepared_->hub_config, .overwrite = true};
+    if (const Tokenizer* const tokenizer = prepared_->data.vocabulary.made_elsewhere())
+      how.tokenizer = tokenizer->files();
+    tessera::save_pretrained(folder, config().model, parameters, how);
     crew.forget_states();
   });
-  if (const Tokenizer* const tokenizer = prepared_->data.vocabulary.made_elsewhere()) {
-    for (const auto& [name, bytes] : tokenizer->files())
-      write_atomically(in_folder(folder, name), bytes);
-  }
 }
 
 void OwnLoop::on_leader(const std::function<void(Crew& crew)>& work) {

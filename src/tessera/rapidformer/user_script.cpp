@@ -14,6 +14,7 @@
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
 #include "tessera/data/process.h"
+#include "tessera/data/staged_folder.h"
 
 namespace tessera {
 
@@ -190,22 +191,20 @@ bool written_since(const std::vector<std::string>& files, fs::file_time_type beg
   });
 }
 
-/// Files of one compilation, gone with it.
-struct Scratch {
-  explicit Scratch(const fs::path& in) : folder((in / "compile-XXXXXX").string()) {
-    if (mkdtemp(folder.data()) == nullptr)
-      fail(Fault::Resource, "cannot make a folder in '", in.string(),
-           "', where compiled user scripts are kept: ", std::generic_category().message(errno),
-           "; say another place by XDG_CACHE_HOME");
+/// Files of one compilation, gone with it. A compiler that outlives this process keeps them from
+/// the next one.
+class Scratch {
+ public:
+  explicit Scratch(const fs::path& in) try : folder_((in / "compile").string()) {
+    folder_.hold_in_children();
+  } catch (const Error& error) {
+    throw error.with(text("in '", in.string(), "', where compiled user scripts are kept; say ",
+                          "another place by XDG_CACHE_HOME"));
   }
-  ~Scratch() {
-    std::error_code ignored;
-    fs::remove_all(folder, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  std::string path(const char* name) const { return (fs::path(folder) / name).string(); }
-  std::string folder;
+  std::string path(const char* name) const { return (fs::path(folder_.path()) / name).string(); }
+
+ private:
+  StagedFolder folder_;
 };
 
 [[noreturn]] void fail_to_compile(const std::string& path, const ScriptTools& tools,

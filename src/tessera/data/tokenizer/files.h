@@ -17,6 +17,11 @@ inline constexpr const char *kTokenizerJson = "tokenizer.json", *kVocabTxt = "vo
                             *kSpecialMapJson = "special_tokens_map.json",
                             *kAddedTokensJson = "added_tokens.json";
 
+/// Of all files that there can be.
+inline constexpr const char* kTokenizerFileNames[] = {kTokenizerJson,  kVocabTxt,       kVocabJson,
+                                                      kMergesTxt,      kSentencePiece,  kConfigJson,
+                                                      kSpecialMapJson, kAddedTokensJson};
+
 /// Whether a folder holds those of a tokenizer.
 bool has_tokenizer_files(const std::string& folder);
 /// The files of a tokenizer at `path`, a file or a folder. Errors: Fault::Data: none is there.

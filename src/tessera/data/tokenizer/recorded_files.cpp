@@ -1,8 +1,12 @@
 #include "tessera/data/tokenizer/recorded_files.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "tessera/base/error.h"
 #include "tessera/base/utf8.h"
 #include "tessera/data/tokenizer/charsmap.h"
+#include "tessera/data/tokenizer/files.h"
 #include "tessera/data/tokenizer/json_part.h"
 
 namespace tessera::tokenizer {
@@ -25,6 +29,10 @@ TokenizerFiles files_of_json(const nlohmann::json& json) {
     part.bad("it is ", JsonPart::shown(json), " where an object of files belongs");
   TokenizerFiles out;
   for (auto it = json.begin(); it != json.end(); ++it) {
+    // An export writes files of these names, so none may be a path.
+    if (std::ranges::find(kTokenizerFileNames, std::string_view(it.key())) ==
+        std::end(kTokenizerFileNames))
+      part.bad("it has ", JsonPart::shown(it.key()), ", which is no file of a tokenizer");
     if (it->is_string()) {
       out[it.key()] = it->get<std::string>();
     } else {

@@ -1,0 +1,110 @@
+#include "tessera/data/staged_folder.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "data/test_data.h"
+#include "tessera/data/file.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> out;
+  for (const auto& entry : fs::directory_iterator(folder))
+    out.push_back(entry.path().filename().string());
+  std::ranges::sort(out);
+  return out;
+}
+
+bool is_ours(std::string_view name) { return name.starts_with("ours"); }
+
+void stage(const std::string& folder, const std::string& what, bool commits) {
+  StagedFolder staged(folder);
+  write_atomically(staged.path() + "/ours", what);
+  write_atomically(staged.path() + "/ours-" + what, what);
+  if (commits) staged.commit(is_ours, "ours");
+}
+
+TEST(StagedFolder, ComesWholeAndKeepsWhatIsNotReplaced) {
+  const TestFolder at;
+  const std::string folder = at / "deep/out";
+  stage(folder, "a", true);
+  EXPECT_EQ(names_in(folder), (std::vector<std::string>{"ours", "ours-a"}));
+  write_atomically(folder + "/readme", "mine");
+  fs::create_directories(folder + "/more");
+  write_atomically(folder + "/more/file", "mine too");
+  fs::create_symlink("readme", folder + "/link");
+  fs::permissions(folder, fs::perms::owner_all);
+  stage(folder, "b", false);
+  EXPECT_EQ(read_file(folder + "/ours"), "a") << "without commit nothing changes";
+  stage(folder, "b", true);
+  EXPECT_EQ(names_in(folder),
+            (std::vector<std::string>{"link", "more", "ours", "ours-b", "readme"}));
+  EXPECT_EQ(read_file(folder + "/ours"), "b");
+  EXPECT_EQ(read_file(folder + "/more/file"), "mine too");
+  EXPECT_EQ(read_file(folder + "/link"), "mine");
+  EXPECT_EQ(fs::status(folder).permissions(), fs::perms::owner_all);
+  EXPECT_EQ(names_in(at / "deep"), std::vector<std::string>{"out"}) << "no stage is left";
+}
+
+TEST(StagedFolder, IsWrittenThroughALink) {
+  const TestFolder at;
+  stage(at / "out", "a", true);
+  fs::create_directory_symlink("out", at / "link");
+  stage(at / "link/", "b", true);
+  EXPECT_TRUE(fs::is_symlink(at / "link"));
+  EXPECT_EQ(names_in(at / "out"), (std::vector<std::string>{"ours", "ours-b"}));
+}
+
+TEST(StagedFolder, WhatAKilledProcessLeftIsTakenOver) {
+  const TestFolder at;
+  stage(at / "out", "a", true);
+  for (int turn = 0; turn < 3; ++turn) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      StagedFolder killed(at / "out");
+      write_atomically(killed.path() + "/ours", "half");
+      ::_exit(0);  // no destructor runs
+    }
+    ::waitpid(child, nullptr, 0);
+  }
+  EXPECT_EQ(names_in(at.path()), (std::vector<std::string>{"out", "out.partial-0"}));
+  {
+    const StagedFolder first(at / "out"), second(at / "out");
+    EXPECT_NE(first.path(), second.path()) << "one that lives keeps its own";
+    EXPECT_TRUE(names_in(first.path()).empty());
+  }
+  stage(at / "out", "b", true);
+  EXPECT_EQ(names_in(at.path()), std::vector<std::string>{"out"});
+  EXPECT_EQ(read_file(at / "out/ours"), "b");
+}
+
+/// A folder whose parent cannot be written to; the system refuses nothing to root.
+TEST(StagedFolder, WithoutAPlaceBesideItFilesAreRenamed) {
+  if (::geteuid() == 0) GTEST_SKIP() << "root may write anywhere";
+  const TestFolder at;
+  stage(at / "deep/out", "a", true);
+  write_atomically(at / "deep/out/readme", "mine");
+  fs::permissions(at / "deep", fs::perms::owner_read | fs::perms::owner_exec);
+  stage(at / "deep/out", "b", true);
+  fs::permissions(at / "deep", fs::perms::owner_all);
+  EXPECT_EQ(names_in(at / "deep/out"), (std::vector<std::string>{"ours", "ours-b", "readme"}));
+  EXPECT_EQ(read_file(at / "deep/out/ours"), "b");
+}
+
+TEST(StagedFolder, AFileInItsPlaceIsAnError) {
+  const TestFolder at;
+  write_atomically(at / "out", "a file");
+  EXPECT_THROW(stage(at / "out", "a", true), Error);
+  EXPECT_EQ(read_file(at / "out"), "a file");
+}
+
+}  // namespace
+}  // namespace tessera
