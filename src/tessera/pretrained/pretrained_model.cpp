@@ -75,8 +75,9 @@ bool PretrainedModel::has_weights(const std::string& path) {
 
 std::optional<std::int32_t> PretrainedModel::end_padding() const {
   if (!parts_->family->ends_by_padding || !has_task(config(), kSequenceClassification)) return {};
-  const std::int32_t out = parts_->from.id("pad_token_id", -1);
-  return out < 0 ? std::nullopt : std::optional(out);
+  const auto pad = parts_->from.json().find("pad_token_id");
+  if (pad == parts_->from.json().end() || !pad->is_number_unsigned()) return {};
+  return pad->get<std::int32_t>();
 }
 
 std::vector<std::string> PretrainedModel::tasks() const {
