@@ -3,7 +3,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
+#include "tessera/data/deep_json.h"
 #include "tessera/data/file.h"
 
 namespace tessera {
@@ -12,13 +15,15 @@ namespace {
 
 using nlohmann::ordered_json;
 
+constexpr std::size_t kMostNames = 1000;  // each is a cell in every row
+
 std::string cell_text(const ordered_json& value) {
   if (value.is_null()) return "";
   return value.is_string() ? value.get<std::string>()
                            : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-OtherColumns of_json_lines(std::string_view bytes, const Table& read,
+OtherColumns of_json_lines(std::string_view bytes, const std::string& path, const Table& read,
                            std::span<const std::string> texts) {
   if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
   OtherColumns out;
@@ -30,6 +35,10 @@ OtherColumns of_json_lines(std::string_view bytes, const Table& read,
       json = bytes.substr(at, end - at);
       at = end + 1;
     }
+    if (is_deep_json(json))
+      fail(Fault::Data, "'", path, "' line ", line,
+           " has lists or objects within others, deeper than ", kMostJsonDepth,
+           "; leave the key that has them out");
     std::vector<std::string>& cells = out.rows.emplace_back(out.names.size());
     const ordered_json object = ordered_json::parse(json);
     for (const auto& [key, value] : object.items()) {
@@ -37,6 +46,10 @@ OtherColumns of_json_lines(std::string_view bytes, const Table& read,
       const auto found = std::ranges::find(out.names, key);
       const auto column = static_cast<std::size_t>(found - out.names.begin());
       if (found == out.names.end()) {
+        if (out.names.size() == kMostNames)
+          fail(Fault::Data, "'", path, "' has more than ", kMostNames, " keys up to line ", line,
+               ", and each would be a column beside the prediction; leave keys out, or put them ",
+               "into one object");
         out.names.push_back(key);
         cells.emplace_back();
       }
@@ -52,12 +65,22 @@ OtherColumns of_json_lines(std::string_view bytes, const Table& read,
 OtherColumns read_other_columns(const std::string& path, std::span<const std::string> texts,
                                 const TableOptions& options) {
   if (table_format(path, options) == TableFormat::JsonLines)
-    return of_json_lines(read_file(path), read_table(path, texts, options), texts);
+    return of_json_lines(read_file(path), path, read_table(path, texts, options), texts);
   OtherColumns out;
+  // Columns are taken by their position: two that are no texts may have one name.
+  TableOptions numbered = options;
+  numbered.replace_header = options.names.empty() || options.replace_header;
+  numbered.names.clear();
+  std::vector<std::string> read;
   for (const std::string& name : table_columns(path, options)) {
-    if (std::ranges::find(texts, name) == texts.end()) out.names.push_back(name);
+    const bool again = std::ranges::find(numbered.names, name) != numbered.names.end();
+    numbered.names.push_back(again ? text(name, " (column ", numbered.names.size() + 1, ")")
+                                   : name);
+    if (std::ranges::find(texts, name) != texts.end()) continue;
+    out.names.push_back(name);
+    read.push_back(numbered.names.back());
   }
-  Table table = read_table(path, out.names, options);
+  Table table = read_table(path, read, numbered);
   for (std::size_t row = 0; row < table.lines.size(); ++row) {
     std::vector<std::string>& cells = out.rows.emplace_back();
     for (std::vector<std::string>& column : table.columns) cells.push_back(std::move(column[row]));

@@ -7,6 +7,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
+#include "tessera/data/deep_json.h"
 #include "tessera/data/file.h"
 #include "tessera/data/tokenizer/class_documents.h"
 #include "tessera/data/tokenizer/class_names.h"
@@ -48,7 +49,7 @@ void read_companions(const std::string& folder, TokenizerFiles& out) {
   }
   if (!is_file(path_of("config.json"))) return;
   const auto parsed = [](const std::string& bytes) {
-    auto json = nlohmann::ordered_json::parse(bytes, nullptr, false);
+    auto json = parse_shallow<nlohmann::ordered_json>(bytes);
     return json.is_object() ? json : nlohmann::ordered_json::object();
   };
   auto config = parsed(out.contains(kConfigJson) ? out[kConfigJson] : "{}");
@@ -86,7 +87,7 @@ std::map<std::string, std::string> main_files(const std::string& folder,
 void name_class(TokenizerFiles& files) {
   auto config = nlohmann::ordered_json::object();
   if (files.contains(kConfigJson)) {
-    config = nlohmann::ordered_json::parse(files[kConfigJson], nullptr, false);
+    config = parse_shallow<nlohmann::ordered_json>(files[kConfigJson]);
     if (!config.is_object() || config.contains("tokenizer_class")) return;
   }
   config["tokenizer_class"] = kFileClass;
@@ -109,7 +110,7 @@ TokenizerFiles files_of_folder(const std::string& folder) {
     name_class(out);
   const auto config = out.find(kConfigJson);
   if (out.contains(kTokenizerJson) || config == out.end()) return out;
-  const nlohmann::json parsed = nlohmann::json::parse(config->second, nullptr, false);
+  const auto parsed = parse_shallow<nlohmann::json>(config->second);
   if (!parsed.is_object()) return out;
   const std::vector<std::string> names =
       files_of_class(class_of_configs(parsed, nlohmann::json::object(), false));
@@ -153,6 +154,10 @@ TokenizerFiles read_tokenizer_files(const std::string& path) {
 }
 
 nlohmann::json parse_json_file(const std::string& bytes, const std::string& file) {
+  if (is_deep_json(bytes))
+    fail(Fault::Data, "tokenizer file '", file,
+         "' has lists or objects within others, deeper than ", kMostJsonDepth,
+         "; restore the file");
   std::string problem;
   try {
     nlohmann::json out = nlohmann::json::parse(bytes);

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "tessera/base/text.h"
+#include "tessera/data/deep_json.h"
 #include "tessera/data/tokenizer/class_names.h"
 #include "tessera/data/tokenizer/files.h"
 
@@ -61,7 +62,8 @@ std::vector<std::string> keys_in_order(const TokenizerFiles& files, const char* 
   std::vector<std::string> out;
   const auto found = files.find(name);
   if (found == files.end()) return out;
-  const auto object = nlohmann::ordered_json::parse(found->second);
+  const auto object = parse_shallow<nlohmann::ordered_json>(found->second);
+  if (!object.is_object()) return out;
   for (auto it = object.begin(); it != object.end(); ++it) out.push_back(it.key());
   return out;
 }
