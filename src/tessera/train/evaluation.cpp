@@ -55,10 +55,8 @@ void take_fields(RunConfig& to, const RunConfig& from, std::span<const std::stri
 /// Names of the classes of a folder: their numbers where nobody named them.
 std::vector<std::string> labels_of(const PretrainedModel& from) {
   std::vector<std::string> out = from.labels();
-  for (std::int64_t i = 0; out.empty() && i < from.config().classes; ++i) out.push_back(text(i));
-  if (out.size() == 1 && from.config().classes > 1) {
-    for (std::int64_t i = 1; i < from.config().classes; ++i) out.push_back(text(i));
-  }
+  if (!out.empty()) return out;
+  for (std::int64_t i = 0; i < from.config().classes; ++i) out.push_back(text(i));
   return out;
 }
 
