@@ -77,7 +77,7 @@ std::optional<std::int32_t> PretrainedModel::end_padding() const {
   if (!parts_->family->ends_by_padding || !has_task(config(), kSequenceClassification)) return {};
   const auto pad = parts_->from.json().find("pad_token_id");
   if (pad == parts_->from.json().end() || !pad->is_number_unsigned()) return {};
-  return pad->get<std::int32_t>();
+  return static_cast<std::int32_t>(std::min<std::uint64_t>(pad->get<std::uint64_t>(), INT32_MAX));
 }
 
 std::vector<std::string> PretrainedModel::tasks() const {
