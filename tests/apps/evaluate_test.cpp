@@ -168,6 +168,9 @@ TEST(EvaluateCommand, OfALanguageModelIsItsPerplexity) {
              "train --preset gpt2-tiny --layers 1 --width 16 --heads 2 --context 16 --steps 2 "
              "--global-batch-size 4 --data @/a.txt --output @/run");
   ASSERT_EQ(ran.code, 0) << ran.err;
+  // Characters are counted in data, which these commands do not read.
+  for (const char* line : {"plan --init-from @/run", "verify --init-from @/run --devices 2"})
+    EXPECT_EQ(ran_in(folder, line).code, 0) << line;
   ran = ran_in(folder, "evaluate @/run --data @/a.txt --json");
   ASSERT_EQ(ran.code, 0) << ran.err;
   const auto json = nlohmann::json::parse(ran.out);

@@ -331,6 +331,14 @@ std::string refusal(const Op& op, const OpShard& shard, std::int64_t devices = 8
   return "nothing was refused";
 }
 
+/// A dim of size 1 that is no batch dim keeps its entry.
+TEST(OpStrategy, MatricesOfOneColumnBehindRepeatedBatchDims) {
+  EXPECT_EQ(refusal({"matmul", {{4, 8, 4}, {1, 4, 1}}, product}, {"", {{1, 1, 4}, {1, 4, 1}}}, 4),
+            "nothing was refused");
+  EXPECT_NE(refusal({"matmul", {{4, 8, 4}, {1, 4, 1}}, product}, {"", {{1, 1, 4}, {1, 1, 1}}}, 4),
+            "nothing was refused");
+}
+
 struct OpRefusal {
   const char* name;
   Op op;

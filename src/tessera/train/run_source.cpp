@@ -35,10 +35,21 @@ Source open_init(const RunConfig& config) {
   }
 }
 
+namespace {
+
+/// There is no data here to count the vocabulary of.
+void take_vocabulary(ModelConfig& model, const RecordedRun& from) {
+  if (model.vocabulary == 0) model.vocabulary = from.config.model.vocabulary;
+}
+void take_vocabulary(ModelConfig&, const PretrainedModel&) {}
+
+}  // namespace
+
 void take_init_model(RunConfig& config, Problems& problems, std::vector<std::string>& notices) {
   if (config.init_from.empty()) return;
   const auto compared = [&](const auto& base, const auto&... path) {
     take_model(config, base);
+    take_vocabulary(config.model, base);
     RunConfig whole = config;
     complete(whole);
     compare_model(whole, base, path..., problems);
