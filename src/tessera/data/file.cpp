@@ -140,13 +140,25 @@ void AtomicFile::flush() {
 }
 
 void AtomicFile::commit() {
-  check(!temporary_.empty(), "a file is committed twice");
   flush();
+  rename_into_place();
+  sync_folder(folder_of(path_));
+}
+
+void AtomicFile::commit_both(AtomicFile& first, AtomicFile& second) {
+  first.flush();
+  second.flush();
+  first.rename_into_place();
+  second.rename_into_place();
+  sync_folder(folder_of(first.path_));
+}
+
+void AtomicFile::rename_into_place() {
+  check(!temporary_.empty(), "a file is committed twice");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0)
     fail_to_write(path_, "rename its temporary file", errno);
   temporary_.clear();
   ::close(std::exchange(descriptor_, -1));  // with its lock
-  sync_folder(folder_of(path_));
 }
 
 void remove_unfinished(const std::string& path) {

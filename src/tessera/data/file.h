@@ -62,7 +62,12 @@ class AtomicFile {
   /// The path of the temporary file; empty after commit().
   const std::string& temporary() const { return temporary_; }
 
+  /// Commits two files of one folder that belong together, with nothing between their renames.
+  static void commit_both(AtomicFile& first, AtomicFile& second);
+
  private:
+  void rename_into_place();
+
   std::string path_, temporary_;
   int descriptor_ = -1;
   bool flushed_ = false;

@@ -102,10 +102,7 @@ void IndexedDatasetWriter::finish() {
   }
   write_numbers(index_, std::span<const std::int64_t>(pointers));
   write_numbers(index_, std::span<const std::int64_t>(boundaries_));
-  bin_.flush();
-  index_.flush();
-  bin_.commit();
-  index_.commit();
+  AtomicFile::commit_both(bin_, index_);
 }
 
 }  // namespace tessera
