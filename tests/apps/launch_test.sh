@@ -176,6 +176,13 @@ ended_in 20 || wrong "an mpirun that ignores a second request is not ended"
 end
 [ $code = 143 ] || wrong "an mpirun that ignores a second request gives the code $code, not 143"
 says 'ended at once by signal 15 (Terminated), as requested' || wrong "of an mpirun that ignores a second request something else is said"
+# A request that is told twice, as timeout does, is one: mpirun is not ended by a signal.
+make_stand_in 'trap "exit 9" TERM; IFS= read -r -n 1 word; perl -e "sleep 3"; exit 75'
+begin_stand_in "$folder/out.log" "$folder/out.log" 20
+request
+kill -TERM $launcher
+end
+[ $code = 75 ] || wrong "a request that is told twice gives the code $code, not 75"
 # An mpirun that ends by itself just as it is given up: the launcher, which is in its wait, looks when both have happened. That its
 # output ends would count as a sign of life, so that has been seen before.
 make_stand_in "exec >&- 2>&-; exec perl -e 'select undef, undef, undef, 0.02 until -e qq($folder/go)'"
@@ -235,8 +242,7 @@ in_order() {
 }
 for n in 1 2; do
   start $n
-  request
-  kill -TERM $launcher 2>/dev/null || true  # the same request, told twice, as timeout does
+  kill -TERM $launcher
   end
   in_order "a run on $n ranks that is asked to stop"
 done

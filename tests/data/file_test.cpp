@@ -139,18 +139,23 @@ TEST(File, ALinkStaysAndWhatItLeadsToIsWritten) {
   EXPECT_EQ(read_file(folder / "target"), "new");
 }
 
+/// A process writes a part of `path` and is gone: no destructor runs.
+void write_and_die(const std::string& path) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    AtomicFile killed(path);
+    killed.write("half of the n");
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+}
+
 TEST(File, WhatAKilledProcessLeftIsRemoved) {
   const TestFolder folder;
   write_atomically(folder / "a", "old");
   write_atomically(folder / "a.partial", "another file");
   write_atomically(folder / "aa.partial-1-0", "of another file");
-  const pid_t child = ::fork();
-  if (child == 0) {
-    AtomicFile killed(folder / "a");
-    killed.write("half of the n");
-    ::_exit(0);  // no destructor runs
-  }
-  ::waitpid(child, nullptr, 0);
+  write_and_die(folder / "a");
   EXPECT_EQ(num_entries(folder.path()), 4u);
   remove_unfinished(folder / "a");
   EXPECT_EQ(num_entries(folder.path()), 3u);
@@ -160,15 +165,7 @@ TEST(File, WhatAKilledProcessLeftIsRemoved) {
 
 TEST(File, WhatAKilledProcessLeftIsTakenOver) {
   const TestFolder folder;
-  for (int turn = 0; turn < 3; ++turn) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      AtomicFile killed(folder / "a");
-      killed.write("half of the n");
-      ::_exit(0);  // no destructor runs
-    }
-    ::waitpid(child, nullptr, 0);
-  }
+  for (int turn = 0; turn < 3; ++turn) write_and_die(folder / "a");
   EXPECT_EQ(num_entries(folder.path()), 1u) << "they took one after another's";
   // One that lives keeps its own.
   AtomicFile first(folder / "a"), second(folder / "a");
@@ -185,6 +182,13 @@ TEST(File, WhatAKilledProcessLeftIsTakenOver) {
   write_atomically(folder / "a", "new");
   EXPECT_EQ(read_file(folder / "a"), "new");
   EXPECT_FALSE(std::filesystem::exists(folder / "b")) << "no link is followed";
+  // Left by a process that died between a link to the finished file and the end of the other name.
+  write_atomically(folder / "kept", "whole");
+  std::filesystem::create_hard_link(folder / "kept", folder / "kept.partial-0");
+  write_atomically(folder / "kept", "new");
+  write_atomically(folder / "kept", "newer");
+  EXPECT_EQ(read_file(folder / "kept"), "newer");
+  EXPECT_FALSE(std::filesystem::exists(folder / "kept.partial-0"));
 }
 
 TEST(File, WriteErrors) {

@@ -86,15 +86,35 @@ TEST(StagedFolder, WhatAKilledProcessLeftIsTakenOver) {
   EXPECT_EQ(read_file(at / "out/ours"), "b");
 }
 
-/// A folder whose parent cannot be written to; the system refuses nothing to root.
+/// A folder whose parent cannot be written to. The system refuses nothing to root, who is another
+/// user here, if root may be.
 TEST(StagedFolder, WithoutAPlaceBesideItFilesAreRenamed) {
-  if (::geteuid() == 0) GTEST_SKIP() << "root may write anywhere";
   const TestFolder at;
   stage(at / "deep/out", "a", true);
   write_atomically(at / "deep/out/readme", "mine");
-  fs::permissions(at / "deep", fs::perms::owner_read | fs::perms::owner_exec);
-  stage(at / "deep/out", "b", true);
-  fs::permissions(at / "deep", fs::perms::owner_all);
+  const bool root = ::geteuid() == 0;
+  if (root) {
+    constexpr uid_t kNobody = 65534;
+    for (const char* path : {"deep/out", "deep/out/readme", "deep/out/ours", "deep/out/ours-a"})
+      ASSERT_EQ(::chown((at / path).c_str(), kNobody, kNobody), 0);
+    for (const std::string& path : {std::string(at.path()), at / "deep"})
+      fs::permissions(path, fs::perms::others_exec, fs::perm_options::add);
+    if (::seteuid(kNobody) != 0) GTEST_SKIP() << "root may write anywhere, and is no other here";
+  } else {
+    fs::permissions(at / "deep", fs::perms::owner_read | fs::perms::owner_exec);
+  }
+  std::string failure;
+  try {
+    stage(at / "deep/out", "b", true);
+  } catch (const Error& error) {
+    failure = error.what();
+  }
+  if (root) {
+    ASSERT_EQ(::seteuid(0), 0);
+  } else {
+    fs::permissions(at / "deep", fs::perms::owner_all);
+  }
+  EXPECT_EQ(failure, "");
   EXPECT_EQ(names_in(at / "deep/out"), (std::vector<std::string>{"ours", "ours-b", "readme"}));
   EXPECT_EQ(read_file(at / "deep/out/ours"), "b");
 }

@@ -150,8 +150,25 @@ TEST_P(Hub, IsWrittenAsItWasRead) {
   const std::string there =
       message_of([&] { save_pretrained(folder / "out-20000", model.config(), reader); });
   EXPECT_NE(there.find("--overwrite"), std::string::npos) << there;
+  // All of the earlier export goes, its tokenizer too, and nothing else.
+  const std::vector<std::string> gone = {"spiece.model", "added_tokens.json",
+                                         "generation_config.json",
+                                         "model.safetensors.partial-17-0"},
+                                 stays = {"README.md", "model-best.safetensors", "onnx/model.onnx"};
+  for (const auto* files : {&gone, &stays}) {
+    for (const std::string& name : *files) {
+      const fs::path path = fs::path(folder / "out-20000") / name;
+      fs::create_directories(path.parent_path());
+      write_atomically(path.string(), name);
+    }
+  }
   save_pretrained(folder / "out-20000", model.config(), reader, {.overwrite = true});
   EXPECT_FALSE(fs::exists(folder / "out-20000/model.safetensors.index.json"));
+  EXPECT_FALSE(fs::exists(folder / "out-20000/model-00001-of-00002.safetensors"));
+  for (const std::string& name : gone)
+    EXPECT_FALSE(fs::exists(fs::path(folder / "out-20000") / name)) << name;
+  for (const std::string& name : stays)
+    EXPECT_EQ(read_file((fs::path(folder / "out-20000") / name).string()), name);
   expect_parameters(PretrainedModel::open(folder / "out-20000"), ours);
 }
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include "tessera/base/text.h"
+#include "tessera/data/file.h"
 
 namespace tessera {
 
@@ -18,16 +19,6 @@ bool is_same_file(const std::string& a, const std::string& b) {
   if (fs::equivalent(a, b, ignored)) return true;
   const fs::path path = fs::weakly_canonical(fs::absolute(a), failed);
   return !failed && path == fs::weakly_canonical(fs::absolute(b), failed) && !failed;
-}
-
-bool lies_in(const std::string& file, const std::string& folder) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  if (file.empty() || !fs::is_directory(folder, ignored)) return false;
-  const auto whole = [&](const std::string& path) {
-    return fs::weakly_canonical(fs::absolute(path), ignored).string() + "/";
-  };
-  return whole(file).starts_with(whole(folder));
 }
 
 }  // namespace
@@ -85,7 +76,9 @@ void check_apart(std::span<const NamedFile> results, std::span<const NamedFile> 
       if (is_same_file(file, source.file))
         problems.add(text(name, " '", file, "' is the file that ", source.name,
                           " names, and would take its place; write to another"));
-      if (lies_in(file, source.file))
+      std::error_code ignored;
+      if (!file.empty() && std::filesystem::is_directory(source.file, ignored) &&
+          lies_within(file, source.file))
         problems.add(text(name, " '", file, "' lies in '", source.file, "', which ", source.name,
                           " names and is read; write elsewhere"));
     }

@@ -1,7 +1,6 @@
 #include "tessera/data/file.h"
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "tessera/base/text.h"
+#include "tessera/data/file_lock.h"
 
 namespace tessera {
 
@@ -185,6 +185,14 @@ void sync_folder(const std::string& folder) {
     fail_to_write(folder, "flush the folder", error);
 }
 
+bool lies_within(const std::string& path, const std::string& folder) {
+  const auto whole = [](const std::string& name) {
+    std::error_code ignored;
+    return fs::weakly_canonical(fs::absolute(name, ignored), ignored).string() + "/";
+  };
+  return starts_with(whole(path), whole(folder));
+}
+
 std::string near_files(const std::string& path) {
   const std::string folder = folder_of(path), name = fs::path(path).filename().string();
   std::error_code error;
@@ -229,14 +237,12 @@ int open_unfinished(const std::string& path) {
   const bool made = out >= 0;
   if (!made && errno != EEXIST) return out;
   if (!made) out = ::open(path.c_str(), kFlags);
-  struct stat mine = {}, named = {};
-  // Where there are no locks, only what was made here is ours. Whoever had the lock may have
-  // renamed the file since.
-  if (out >= 0 && (::flock(out, LOCK_EX | LOCK_NB) == 0 || (made && errno != EWOULDBLOCK)) &&
-      ::fstat(out, &mine) == 0 && ::lstat(path.c_str(), &named) == 0 &&
-      mine.st_ino == named.st_ino && mine.st_dev == named.st_dev && mine.st_nlink == 1 &&
-      S_ISREG(mine.st_mode) && ::ftruncate(out, 0) == 0)
-    return out;
+  if (out >= 0 && lock_at(out, path, made)) {
+    struct stat info = {};
+    const bool alone = ::fstat(out, &info) == 0 && info.st_nlink == 1 && S_ISREG(info.st_mode);
+    if (alone && ::ftruncate(out, 0) == 0) return out;
+    if (info.st_nlink > 1) ::unlink(path.c_str());  // a finished file has the bytes
+  }
   if (out >= 0) ::close(out);
   errno = EEXIST;
   return -1;

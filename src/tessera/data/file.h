@@ -81,6 +81,9 @@ void write_atomically(const std::string& path, std::string_view bytes);
 /// Makes the renames and new names in a folder survive a power cut.
 void sync_folder(const std::string& folder);
 
+/// Whether `path`, which need not be there, is `folder` or lies in it; links are followed.
+bool lies_within(const std::string& path, const std::string& folder);
+
 /// "; near names in 'data': input.txt, output.txt", or what else explains that `path` does not
 /// exist.
 std::string near_files(const std::string& path);

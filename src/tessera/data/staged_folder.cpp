@@ -14,6 +14,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/data/file.h"
+#include "tessera/data/file_lock.h"
 
 namespace tessera {
 
@@ -59,7 +60,8 @@ StagedFolder::StagedFolder(const std::string& folder) {
   for (int number = 0;; ++number) {
     if (take(text(folder_, ".partial-", number))) return;
     if (errno == EEXIST) continue;
-    if (!fs::is_directory(folder_, error)) fail_to_stage(folder, "make it", last_error());
+    const std::error_code why = last_error();
+    if (!fs::is_directory(folder_, error)) fail_to_stage(folder, "make it", why);
     break;
   }
   beside_ = false;
@@ -72,10 +74,7 @@ bool StagedFolder::take(const std::string& stage) {
   const bool made = ::mkdir(stage.c_str(), 0777) == 0;
   if (!made && errno != EEXIST) return false;
   const int lock = ::open(stage.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  struct stat mine = {}, named = {};
-  if (lock >= 0 && (::flock(lock, LOCK_EX | LOCK_NB) == 0 || (made && errno != EWOULDBLOCK)) &&
-      ::fstat(lock, &mine) == 0 && ::lstat(stage.c_str(), &named) == 0 &&
-      mine.st_ino == named.st_ino && mine.st_dev == named.st_dev) {
+  if (lock >= 0 && lock_at(lock, stage, made)) {
     lock_ = lock;
     stage_ = stage;
     empty_folder(stage);

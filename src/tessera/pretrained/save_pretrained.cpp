@@ -200,18 +200,25 @@ std::vector<std::string> files_of(const fs::path& folder) {
   return out;
 }
 
+/// The file of some of the tensors: model-00001-of-00003.safetensors
+std::string shard_name(std::size_t number, std::size_t count) {
+  return format("model-%05zu-of-%05zu.safetensors", number, count);
+}
+bool is_shard_name(std::string_view name) {
+  const std::string like = shard_name(0, 0);
+  return std::ranges::equal(name, like, [](char is, char digit) {
+    return digit == '0' ? is >= '0' && is <= '9' : is == digit;
+  });
+}
+
 /// A file that transformers, or an export, writes for a model. What stayed of an earlier model
-/// would be read as this one's.
+/// would be read as this one's, and what a killed export left is of no use.
 bool is_of_export(std::string_view name) {
-  constexpr std::string_view kOthers[] = {
-      kHubConfigFile,           kHubWeights,           kHubIndex,
-      "generation_config.json", "chat_template.jinja", "spiece.model",
-      "sentencepiece.bpe.model"};
-  return std::ranges::find(kOthers, name) != std::end(kOthers) ||
-         std::ranges::find(tokenizer::kTokenizerFileNames, name) !=
-             std::end(tokenizer::kTokenizerFileNames) ||
-         (name.starts_with("model-") && name.ends_with(".safetensors")) ||
-         name.find(".partial-") != std::string_view::npos;
+  name = name.substr(0, name.find(".partial-"));
+  constexpr std::string_view kOfModel[] = {kHubConfigFile, kHubWeights, kHubIndex,
+                                           "generation_config.json", "chat_template.jinja"};
+  return std::ranges::find(kOfModel, name) != std::end(kOfModel) || is_shard_name(name) ||
+         tokenizer::is_tokenizer_file(name);
 }
 
 }  // namespace
@@ -233,9 +240,7 @@ void save_pretrained(const std::string& folder, const ModelConfig& model,
   std::int64_t bytes = 0;
   std::size_t begin = 0;
   for (std::size_t i = 0; i < ends.size(); ++i) {
-    const std::string name = ends.size() == 1
-                                 ? kHubWeights
-                                 : format("model-%05zu-of-%05zu.safetensors", i + 1, ends.size());
+    const std::string name = ends.size() == 1 ? kHubWeights : shard_name(i + 1, ends.size());
     const auto some = std::span(tensors).subspan(begin, ends[i] - begin);
     write_file((at / name).string(), some, parameters, how.dtype);
     for (const OutgoingTensor& tensor : some) {

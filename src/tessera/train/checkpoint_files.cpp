@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "tessera/base/error.h"
+#include "tessera/data/file_lock.h"
 
 namespace tessera {
 
@@ -76,7 +77,7 @@ std::optional<FolderLock> FolderLock::take(const std::string& folder) {
   const int file = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
   if (file < 0) return {};
   FolderLock lock(file);
-  if (::flock(file, LOCK_EX | LOCK_NB) != 0 || !is_at(file, folder.c_str())) return {};
+  if (!lock_at(file, folder)) return {};
   return lock;
 }
 
@@ -163,12 +164,6 @@ std::string remove_folder(const FileCalls& calls, const std::string& folder) {
   }
   if (!problem.empty() || calls.remove(folder.c_str()) == 0 || errno == ENOENT) return problem;
   return text("could not remove '", folder, "': ", system_text(errno));
-}
-
-bool is_at(int file, const char* path) {
-  struct stat opened = {}, named = {};
-  return ::fstat(file, &opened) == 0 && ::stat(path, &named) == 0 &&
-         opened.st_dev == named.st_dev && opened.st_ino == named.st_ino;
 }
 
 bool is_gone(int file, const char* path) {

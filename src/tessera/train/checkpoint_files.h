@@ -80,8 +80,6 @@ void flush_folder(const FileCalls& calls, const std::string& folder);
 void require_space(const std::string& folder, std::int64_t bytes);
 /// Removes a folder and all in it; what went wrong, or "".
 std::string remove_folder(const FileCalls& calls, const std::string& folder);
-/// Whether the open file or folder is still the one that the path names. A signal handler may ask.
-bool is_at(int file, const char* path);
 /// Whether it is known that the path names nothing, or another file or folder: a disk or a server
 /// that does not answer is no proof of that.
 bool is_gone(int file, const char* path);

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "tessera/base/text.h"
+#include "tessera/data/file.h"
 #include "tessera/pretrained/pretrained_model.h"
 #include "tessera/train/best_checkpoint.h"
 #include "tessera/train/checkpoint.h"
@@ -23,12 +24,6 @@ namespace {
 bool exists(const std::string& path) {
   std::error_code ignored;
   return fs::exists(path, ignored);
-}
-
-bool lies_within(const std::string& path, const std::string& folder) {
-  std::error_code ignored;
-  return starts_with(fs::weakly_canonical(path, ignored).string() + "/",
-                     fs::weakly_canonical(folder, ignored).string() + "/");
 }
 
 void check_replaced(const RunConfig& config, bool holds_run, Problems& problems) {

@@ -14,6 +14,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
+#include "tessera/data/file_lock.h"
 #include "tessera/train/checkpoint_files.h"
 #include "tessera/train/checkpoint_folder.h"
 #include "tessera/train/config.h"

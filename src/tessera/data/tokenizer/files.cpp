@@ -142,6 +142,11 @@ TokenizerFiles files_of_file(const std::string& path) {
 
 }  // namespace
 
+bool is_tokenizer_file(std::string_view name) {
+  return std::ranges::find(kTokenizerFileNames, name) != std::end(kTokenizerFileNames) ||
+         std::ranges::find(kModelNames, name) != std::end(kModelNames);
+}
+
 bool has_tokenizer_files(const std::string& folder) { return !main_files(folder).empty(); }
 
 TokenizerFiles read_tokenizer_files(const std::string& path) {

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/data/tokenizer.h"
@@ -21,6 +22,10 @@ inline constexpr const char *kTokenizerJson = "tokenizer.json", *kVocabTxt = "vo
 inline constexpr const char* kTokenizerFileNames[] = {kTokenizerJson,  kVocabTxt,       kVocabJson,
                                                       kMergesTxt,      kSentencePiece,  kConfigJson,
                                                       kSpecialMapJson, kAddedTokensJson};
+
+/// Whether a file of this name in a folder may be a tokenizer's: these, and other names of a
+/// .model.
+bool is_tokenizer_file(std::string_view name);
 
 /// Whether a folder holds those of a tokenizer.
 bool has_tokenizer_files(const std::string& folder);
