@@ -7,6 +7,7 @@
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <netdb.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 #include <atomic>
 #include <cstdio>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -125,25 +127,28 @@ Socket connection_to(int port) {
 /// What a rank that greets so hears at a port after it has proved itself: a reason, or more bytes.
 std::string heard_at(int port, const Greeting& greeting, std::chrono::milliseconds stays = 10s) {
   const Moment until = steady_clock::now() + stays;
-  const Socket socket = connection_to(port);
-  const Reception how = introduce(socket, greeting, place(0, 2, port).secret, until);
+  Reception how = introduce(connection_to(port), greeting, place(0, 2, port).secret, until);
   std::string out = how.reason;
-  for (char c = 0; how.how == Reception::Welcome && receive_all(socket, &c, 1, until);) out += c;
+  for (char c = 0; how.line.open() && receive_all(how.line.socket(), &c, 1, until);) out += c;
   return out;
 }
 
 /// The part of who listens, for a stand-in of rank 0.
-void receive_caller(const Socket& caller, Moment until) {
+Line receive_caller(Socket caller, Moment until) {
+  const Secret secret = place(0, 2, 1).secret;
   Said said = {};
   Response answer = {draw_challenge(), {}};
   EXPECT_TRUE(receive_all(caller, &said.opening, sizeof(said.opening), until));
+  EXPECT_EQ(said.opening.dialled, plain(local_end(caller)));
   said.answer = answer.challenge;
-  answer.proof = said.proof_of_listener(place(0, 2, 1).secret);
+  answer.proof = said.proof_of_listener(secret);
   say(caller, Word::Answer, {reinterpret_cast<const char*>(&answer), sizeof(answer)}, until);
   Proof proof;
   EXPECT_TRUE(receive_all(caller, &proof, sizeof(proof), until));
-  EXPECT_TRUE(Secret::same(proof, said.proof_of_caller(place(0, 2, 1).secret)));
-  say(caller, Word::Welcome, "", until);
+  EXPECT_TRUE(Secret::same(proof, said.proof_of_caller(secret)));
+  Line out(std::move(caller), said.key(secret), Line::Side::Listener);
+  out.say(Word::Welcome, "", until);
+  return out;
 }
 
 TEST(Meeting, AllMeetInWhateverOrderTheyCome) {
@@ -281,19 +286,126 @@ TEST(Meeting, ARankZeroThatIsNotThereIsNamed) {
   EXPECT_TRUE(has(ends[0], " (PORT): Connection refused; start rank 0 there")) << ends[0];
 }
 
+/// A program that has the port of rank 0 at 127.0.0.1, and does `deed` with each that comes.
+class Stranger {
+ public:
+  explicit Stranger(const std::function<void(Socket)>& deed)
+      : listener_(listen_here()), thread_([this, deed] {
+          while (!over_) {
+            if (!await_socket(listener_, false, steady_clock::now() + 10ms)) continue;
+            Socket caller = accept_next(listener_);
+            if (caller.open()) deed(std::move(caller));
+          }
+        }) {}
+  ~Stranger() {
+    over_ = true;
+    thread_.join();
+  }
+  int port() const { return local_end(listener_).port(); }
+
+ private:
+  const Socket listener_;
+  std::atomic<bool> over_ = false;
+  std::thread thread_;
+};
+
+void say_something_else(const Socket& caller) {
+  const std::string words(200, 'x');
+  send_all(caller, words.data(), words.size(), steady_clock::now() + 1s);
+  await_socket(caller, false, steady_clock::now() + 200ms);
+}
+
 TEST(Meeting, AnotherProgramInPlaceOfRankZeroIsNamed) {
+  const Stranger program(say_something_else);
+  const auto ends = meet_all({place(1, 2, program.port())}, 500ms);
+  EXPECT_TRUE(has(ends[0], "rank 1 of 2 has waited 0.5 s for rank 0 at localhost:")) << ends[0];
+  EXPECT_TRUE(
+      has(ends[0], text("what listens at 127.0.0.1:", program.port(), " is no rank of Tessera")))
+      << ends[0];
+  EXPECT_TRUE(has(ends[0], "give a port that nothing else uses")) << ends[0];
+}
+
+/// Whoever has the port before rank 0 does, and whatever it says, ends no rank.
+TEST(Meeting, RanksWaitForRankZeroWhoeverListensInItsPlace) {
+  const std::function<void(Socket)> strangers[] = {
+      say_something_else, [](const Socket&) {},  // it closes
+      [](const Socket& caller) {
+        say(caller, Word::Refusal, "go away", steady_clock::now() + 1s, Fault::Usage, true);
+      },
+      [](const Socket& caller) {  // another user's rank 0
+        Opening opening;
+        receive_all(caller, &opening, sizeof(opening), steady_clock::now() + 1s);
+        const std::string rest(sizeof(Response), '?');
+        say(caller, Word::Answer, rest, steady_clock::now() + 1s);
+        await_socket(caller, false, steady_clock::now() + 1s);
+      }};
+  for (const auto& deed : strangers) {
+    auto stranger = std::make_unique<Stranger>(deed);
+    const int port = stranger->port();
+    std::string first;
+    std::thread late;
+    const auto ends = meet_all({place(1, 2, port)}, 20s, [&] {
+      std::this_thread::sleep_for(300ms);
+      stranger.reset();
+      late = std::thread([&] { first = meet_all({place(0, 2, port)}).front(); });
+    });
+    late.join();
+    EXPECT_EQ(ends.front(), "met");
+    EXPECT_EQ(first, "met");
+  }
+}
+
+/// Passes on what both sides say, until one has closed.
+void relay(const Socket& caller, const Socket& other) {
+  const Moment until = steady_clock::now() + 20s;
+  std::array<pollfd, 2> files = {{{caller.file(), POLLIN, 0}, {other.file(), POLLIN, 0}}};
+  while (steady_clock::now() < until) {
+    poll(files.data(), files.size(), 10);
+    for (const bool second : {false, true}) {
+      if (files[second].revents == 0) continue;
+      std::string part(1 << 16, 0);
+      const ssize_t got = recv(files[second].fd, part.data(), part.size(), 0);
+      if (got <= 0) return;
+      part.resize(static_cast<std::size_t>(got));
+      send_all(second ? caller : other, part.data(), part.size(), until);
+    }
+  }
+}
+
+/// Rank 0 is at ::1, and a program of another user, which knows no secret, has the same port at
+/// 127.0.0.1, where ranks that are told "localhost" come first.
+TEST(Meeting, AProgramAtAnotherAddressOfRankZeroCannotPassWordsOn) {
   std::string why;
-  const Socket listener = listen_at(addresses_of("127.0.0.1", 0, why).front());
-  std::thread program([&] {
-    await_socket(listener, false, steady_clock::now() + 10s);
-    const Socket caller = accept_next(listener);
-    const std::string words(200, 'x');
-    send_all(caller, words.data(), words.size(), steady_clock::now() + 1s);
-    std::this_thread::sleep_for(200ms);
+  const Endpoint six = addresses_of("::1", 0, why).front();
+  const Socket free_there = listen_at(six);
+  if (!free_there.open()) GTEST_SKIP() << "no IPv6 here";
+  std::atomic<int> relayed = 0;
+  int port = 0;
+  const Stranger program([&](const Socket& caller) {
+    ++relayed;
+    const Socket on = begin_connect(addresses_of("::1", port, why).front());
+    if (await_socket(on, true, steady_clock::now() + 5s) && connected(on) == 0) relay(caller, on);
   });
-  const auto ends = meet_all({place(1, 2, local_end(listener).port())}, 5s);
-  program.join();
-  EXPECT_TRUE(has(ends[0], "is no rank of Tessera; give a port that nothing else uses")) << ends[0];
+  port = program.port();
+  Rendezvous first = place(0, 2, port), other = place(1, 2, port);
+  first.address = "::1";
+  other.address = "127.0.0.1";  // alone, so that nothing else can be reached
+  const auto ends = meet_all({first, other}, 1500ms);
+  EXPECT_GT(relayed, 0);
+  EXPECT_TRUE(has(ends[0], "that has dialled another address")) << ends[0];
+  EXPECT_TRUE(has(ends[1], "something between the two passes connections on")) << ends[1];
+}
+
+/// Where addresses are translated on the way, rank 0 says which it is known by.
+TEST(Callers, AnAddressThatIsTranslatedMayBeDialled) {
+  std::string why;
+  const Endpoint outside = addresses_of("192.0.2.7", 29500, why).front();  // of documents: nobody's
+  Rendezvous first = place(0, 2, free_port_here());
+  first.address = "192.0.2.7";
+  const Listening listening = listen_for(first, steady_clock::now() + 5s);
+  ASSERT_EQ(listening.also.size(), 1u) << "it is not of this host";
+  EXPECT_EQ(to_text(listening.also[0]), text("192.0.2.7:", first.port));
+  EXPECT_NE(plain(outside), plain(listening.also[0])) << "another port";
 }
 
 TEST(Meeting, ARankThatEndsBeforeAllHaveComeIsNamed) {
@@ -350,7 +462,7 @@ TEST(MeetingDeathTest, WantOfFilesIsNamed) {
 TEST(Callers, ThoseThatSayNothingAreLetGoWhereTheyAreMany) {
   allow_files(4 * Callers::kMost);
   const Secret secret("a secret of these tests");
-  Callers callers(listen_here(), secret, 20s);
+  Callers callers({listen_here()}, secret, 20s);
   const Endpoint where = local_end(callers.listener());
   const Moment until = steady_clock::now() + 20s;
   bool came = false;
@@ -360,9 +472,9 @@ TEST(Callers, ThoseThatSayNothingAreLetGoWhereTheyAreMany) {
     ASSERT_LE(files.size(), 1 + Callers::kMost);
     poll(files.data(), files.size(), 10);
     ASSERT_EQ(callers.look(files,
-                           [&](Caller& caller) {
-                             came = caller.greeting().rank == 1;
-                             say(caller.socket, Word::Welcome, "", until);
+                           [&](const Greeting& it, Line& line) {
+                             came = it.rank == 1;
+                             line.say(Word::Welcome, "", until);
                            }),
               0);
   };
@@ -374,8 +486,9 @@ TEST(Callers, ThoseThatSayNothingAreLetGoWhereTheyAreMany) {
   }
   Reception how;
   std::thread rank([&] {
-    const Socket socket = begin_connect(where);
-    how = introduce(socket, greeting_of(place(1, 2, 1), 0, 1), secret, until);
+    Socket socket = begin_connect(where);
+    EXPECT_TRUE(await_socket(socket, true, until));
+    how = introduce(std::move(socket), greeting_of(place(1, 2, 1), 0, 1), secret, until);
   });
   while (!came && steady_clock::now() < until) look();
   rank.join();
@@ -392,7 +505,7 @@ TEST(Meeting, WhoDoesNotKnowTheSecretIsNoRank) {
   std::string its_end, end;
   std::thread late;
   const std::vector<std::string> ends = meet_all({place(0, 2, port)}, 20s, [&] {
-    its_end = meet_all({impostor}).front();
+    its_end = meet_all({impostor}, 500ms).front();
     late = std::thread([&] { end = meet_all({place(1, 2, port)}).front(); });
   });
   late.join();
@@ -414,12 +527,17 @@ TEST(Meeting, WhoDoesNotKnowTheSecretIsNamedAtTheEnd) {
 TEST(Secret, AProofIsOfOneConnectionAndOneSide) {
   const Secret secret("a secret of these tests");
   Said said = {{greeting_of(place(1, 2, 1), 0, 1), draw_challenge()}, draw_challenge()};
+  const Proof of_words = said.key(secret).proof("caller", {});
   const Proof proof = said.proof_of_caller(secret);
   EXPECT_TRUE(Secret::same(proof, said.proof_of_caller(secret)));
   EXPECT_FALSE(Secret::same(proof, said.proof_of_listener(secret)));
   EXPECT_FALSE(Secret::same(proof, said.proof_of_caller(Secret("another secret of tests"))));
   said.answer = draw_challenge();
   EXPECT_FALSE(Secret::same(proof, said.proof_of_caller(secret)));
+  EXPECT_FALSE(Secret::same(of_words, said.key(secret).proof("caller", {})));
+  Said elsewhere = said;
+  elsewhere.opening.dialled[0] ^= 1;
+  EXPECT_FALSE(Secret::same(said.proof_of_listener(secret), elsewhere.proof_of_listener(secret)));
   EXPECT_EQ(draw_secret().size(), 64u);
   EXPECT_NE(draw_secret(), draw_secret());
 }
@@ -443,13 +561,12 @@ TEST(Meeting, NameServersAreAskedOnceASecond) {
 }
 
 /// A listener in the place of rank 0, which answers rank 1 as `words` say, and closes.
-std::string end_after(const std::function<void(const Socket&)>& words) {
+std::string end_after(const std::function<void(Line&)>& words) {
   const Socket listener = listen_here();
   std::thread leader([&] {
     const Moment until = steady_clock::now() + 10s;
     await_socket(listener, false, until);
-    const Socket caller = accept_next(listener);
-    receive_caller(caller, until);
+    Line caller = receive_caller(accept_next(listener), until);
     words(caller);
   });
   const std::string out = meet_all({place(1, 2, local_end(listener).port())}, 5s).front();
@@ -457,21 +574,20 @@ std::string end_after(const std::function<void(const Socket&)>& words) {
   return out;
 }
 
-/// The reason may be lost with the connection; that there is one is known.
-TEST(Meeting, ARefusalWithoutItsReasonIsToldByNobodyElse) {
-  Word refusal;
-  refusal.kind = Word::Refusal, refusal.fault = static_cast<std::int32_t>(Fault::Usage);
+/// Without its hash a refusal may be anybody's.
+TEST(Meeting, ARefusalThatDoesNotComeWholeIsALostConnection) {
+  Word refusal = word_of(Word::Refusal, Fault::Usage, false);
   refusal.bytes = 60;
-  const auto say_half = [&](const Socket& to) {
-    send_all(to, &refusal, sizeof(refusal), steady_clock::now() + 1s);
+  const auto say_half = [&](Line& to) {
+    send_all(to.socket(), &refusal, sizeof(refusal), steady_clock::now() + 1s);
   };
-  EXPECT_TRUE(has(end_after(say_half), "silent: "));
+  EXPECT_TRUE(has(end_after(say_half), "has lost rank 0 at localhost:"));
+  refusal.bytes = 0;
+  EXPECT_TRUE(has(end_after(say_half), "was changed on its way"));
 }
 
 TEST(Meeting, ATableOfAnotherSizeIsRefused) {
-  const auto say_little = [](const Socket& to) {
-    say(to, Word::Table, "little", steady_clock::now() + 1s);
-  };
+  const auto say_little = [](Line& to) { to.say(Word::Table, "little", steady_clock::now() + 1s); };
   const std::string end = end_after(say_little);
   EXPECT_TRUE(has(end, "gets a table of 6 bytes from rank 0")) << end;
   EXPECT_TRUE(has(end, "start the same program on all ranks")) << end;
@@ -568,7 +684,7 @@ TEST(Sockets, WhatMeansThisHostAlone) {
   for (const char* name : {"LOCALHOST", "127.1"}) {
     Rendezvous where;
     where.address = name;
-    const Socket listener = listen_for(where, Moment::max());
+    const Socket listener = listen_for(where, Moment::max()).socket;
     EXPECT_TRUE(local_end(listener).loopback()) << name << ": " << to_text(local_end(listener));
   }
 }

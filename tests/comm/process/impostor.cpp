@@ -13,6 +13,7 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "tessera/comm/process/introduce.h"
@@ -49,7 +50,7 @@ std::string hostile(std::mt19937& random) {
   };
   Rendezvous where;
   where.rank = static_cast<int>(random() % 6) - 2, where.size = 2 + static_cast<int>(random() % 3);
-  Opening opening = {greeting_of(where, 0, 4711), draw_challenge()};
+  Opening opening = {greeting_of(where, 0, 4711), draw_challenge(), {}};
   if (random() % 4 == 0) opening.greeting.rank = static_cast<int>(random());
   add(opening);
   if (random() % 2 == 0) add(Proof{});
@@ -90,8 +91,8 @@ int main(int argc, char** argv) {
       if (Socket socket = connects(); socket.open()) {  // as a rank with another secret
         Rendezvous where;
         where.rank = 1 + static_cast<int>(random() % 3), where.size = 4;
-        const Reception how =
-            introduce(socket, greeting_of(where, 0, 4711), guess, steady_clock::now() + 50ms);
+        const Reception how = introduce(std::move(socket), greeting_of(where, 0, 4711), guess,
+                                        steady_clock::now() + 50ms);
         welcomed += how.how == Reception::Welcome;
         ++sent;
       }

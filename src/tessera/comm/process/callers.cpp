@@ -13,6 +13,9 @@ namespace tessera::process {
 
 using std::chrono::steady_clock;
 
+namespace {
+
+/// Tells something that is no rank so, in words that a person can read, and closes it.
 void refuse_stranger(Caller& caller) {
   constexpr std::string_view kWords =
       "Tessera: the ranks of a run meet at this port; what you sent is no rank's greeting\r\n";
@@ -20,17 +23,25 @@ void refuse_stranger(Caller& caller) {
   caller.socket = Socket();
 }
 
+}  // namespace
+
+Callers::Callers(Listening listening, const Secret& secret, std::chrono::milliseconds patience)
+    : listener_(std::move(listening.socket)), secret_(secret), patience_(patience) {
+  for (const Endpoint& address : listening.also) let_dial(address);
+}
+
 void Callers::add_to(std::vector<pollfd>& files) const {
   files.push_back({listener_.file(), POLLIN, 0});
   for (const Caller& caller : callers_) files.push_back({caller.socket.file(), POLLIN, 0});
 }
 
-int Callers::look(std::span<const pollfd> files, const std::function<void(Caller&)>& take) {
+int Callers::look(std::span<const pollfd> files, const Take& take) {
   for (std::size_t i = 0; i < callers_.size(); ++i) {
     Caller& caller = callers_[i];
     if (files[1 + i].revents == 0 || hears(caller)) continue;
-    if (caller.socket.open()) take(caller);
-    caller.socket = Socket();
+    if (!caller.socket.open()) continue;
+    Line line(std::move(caller.socket), caller.said.key(secret_), Line::Side::Listener);
+    take(caller.greeting(), line);
   }
   const Moment now = steady_clock::now();
   std::erase_if(callers_, [&](const Caller& caller) {
@@ -86,17 +97,29 @@ bool Callers::answer_opening(Caller& caller) {
   if (caller.greeting().protocol != kProtocol) {  // it may know of no proofs
     const std::string why = protocol_problem(caller.greeting());
     note(text("one at ", to_text(other_end(caller.socket)), ", ", why));
-    say(caller.socket, Word::Refusal, text("this rank is ", why), steady_clock::now(), Fault::Usage,
-        true);
-    caller.socket = Socket();
-    return false;
+    return refuse(caller, text("this rank is ", why));
   }
   if (!caller.has_opened()) return true;
+  const Endpoint own = local_end(caller.socket);
+  const PlainEndpoint& dialled = caller.said.opening.dialled;
+  if (dialled != plain(own) && std::ranges::find(also_, dialled) == also_.end()) {
+    note(text("one at ", to_text(other_end(caller.socket)), " that has dialled another address"));
+    return refuse(caller, text("this rank has not dialled ", to_text(own),
+                               ", and comes there: something between the two passes connections "
+                               "on; give all ranks the address that rank 0's host itself has"));
+  }
   Response answer = {draw_challenge(), {}};
   caller.said.answer = answer.challenge;
   answer.proof = caller.said.proof_of_listener(secret_);
   const std::string rest(reinterpret_cast<const char*>(&answer), sizeof(answer));
   if (say(caller.socket, Word::Answer, rest, steady_clock::now())) return true;
+  caller.socket = Socket();
+  return false;
+}
+
+/// Before it has proved itself. Returns false.
+bool Callers::refuse(Caller& caller, const std::string& why) {
+  say(caller.socket, Word::Refusal, why, steady_clock::now(), Fault::Usage, true);
   caller.socket = Socket();
   return false;
 }

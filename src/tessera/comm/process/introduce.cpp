@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <span>
+#include <utility>
 
 namespace tessera::process {
 
@@ -10,17 +11,17 @@ namespace {
 
 std::span<const std::byte> bytes_of(const Said& said) { return std::as_bytes(std::span(&said, 1)); }
 
-/// The next word as a reception, where it is not the one that goes on.
-Reception other_word(const Socket& from, Word::Kind wanted, std::string& rest, Moment until) {
-  Reception out;
-  const bool whole = hear(from, out.word, rest, until, kMostOfUnproved);
+/// A word that was heard as a reception, where it is not the one that goes on.
+Reception received(bool whole, const Word& word, Word::Kind wanted, const std::string& rest) {
   const int number = errno;
+  Reception out;
   const bool closed = number == 0 || number == ECONNRESET || number == EPIPE;
-  if (out.word.kind == Word::Refusal) {
+  out.word = word;
+  if (word.kind == Word::Refusal) {
     out.how = Reception::Refused, out.reason = rest;
   } else if (!whole) {
     out.how = closed ? Reception::Closed : Reception::Broken, out.number = number;
-  } else if (out.word.kind == wanted) {
+  } else if (word.kind == wanted) {
     out.how = Reception::Welcome;
   } else {
     out.number = EPROTO;
@@ -30,11 +31,12 @@ Reception other_word(const Socket& from, Word::Kind wanted, std::string& rest, M
 
 /// Reads whether it did not fail.
 Reception sent(bool whole) {
+  const int number = errno;
   Reception out;
-  out.number = errno;
-  out.how = whole                                             ? Reception::Welcome
-            : out.number == ECONNRESET || out.number == EPIPE ? Reception::Closed
-                                                              : Reception::Broken;
+  out.number = number;
+  out.how = whole                                     ? Reception::Welcome
+            : number == ECONNRESET || number == EPIPE ? Reception::Closed
+                                                      : Reception::Broken;
   return out;
 }
 
@@ -48,13 +50,19 @@ Proof Said::proof_of_listener(const Secret& secret) const {
   return secret.proof("listener", bytes_of(*this));
 }
 
-Reception introduce(const Socket& to, const Greeting& greeting, const Secret& secret,
-                    Moment until) {
-  Said said = {{greeting, draw_challenge()}, {}};
+Secret Said::key(const Secret& secret) const {
+  const Proof of = secret.proof("words", bytes_of(*this));
+  return Secret({reinterpret_cast<const char*>(of.data()), of.size()});
+}
+
+Reception introduce(Socket to, const Greeting& greeting, const Secret& secret, Moment until) {
+  Said said = {{greeting, draw_challenge(), plain(other_end(to))}, {}};
   Reception out = sent(send_all(to, &said.opening, sizeof(said.opening), until));
   if (out.how != Reception::Welcome) return out;
+  Word word;
   std::string rest;
-  out = other_word(to, Word::Answer, rest, until);
+  bool whole = hear(to, word, rest, until, kMostOfUnproved);
+  out = received(whole, word, Word::Answer, rest);
   if (out.how != Reception::Welcome) return out;
   Response answer;
   if (rest.size() != sizeof(answer)) {
@@ -68,8 +76,11 @@ Reception introduce(const Socket& to, const Greeting& greeting, const Secret& se
   out = sent(send_all(to, &own, sizeof(own), until));
   if (!Secret::same(answer.proof, said.proof_of_listener(secret))) out.how = Reception::Unknown;
   if (out.how != Reception::Welcome) return out;
-  out = other_word(to, Word::Welcome, rest, until);
+  Line line(std::move(to), said.key(secret), Line::Side::Caller);
+  whole = line.hear(word, rest, until);
+  out = received(whole, word, Word::Welcome, rest);
   out.proved = true;
+  out.line = std::move(line);
   return out;
 }
 

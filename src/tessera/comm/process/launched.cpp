@@ -189,8 +189,14 @@ std::optional<Launched> of_slurm(const Variables& v) {
 }
 
 /// Two ways that both say that there are several ranks say the same, or nobody knows which holds.
+/// MPI's may say nothing of how many, as a PMIX_RANK that a shell has left of an earlier job: by
+/// itself that is one rank alone.
 void require_agreement(const Launched& a, const Launched& b) {
-  if (a.rank < 0 || (a.rank == b.rank && a.size == b.size)) return;
+  if (a.rank == b.rank && a.size == b.size) return;
+  if (a.rank < 0)
+    fail(Fault::Usage, "two ways to start: ", a.who, " says that MPI has started this process, ",
+         "and not as which of how many, and by ", b.who, " it is rank ", b.rank, " of ", b.size,
+         "; unset ", a.who, " if it is left of another job, or else ", b.who);
   fail(Fault::Usage, "two ways to start differ: by ", a.who, " this is rank ", a.rank, " of ",
        a.size, ", and by ", b.who, " rank ", b.rank, " of ", b.size,
        "; unset the one that does not hold");
@@ -216,6 +222,9 @@ Launched launch_of(const std::function<const char*(const char* name)>& variable,
   if (mpi && (wishes.mpi || !slurm)) {
     const Launched out = of_mpi(v);
     if (const auto torch = pair(v, "RANK", "WORLD_SIZE")) require_agreement(out, *torch);
+    if (v.has("RANK_ID") && v.has("RANK_SIZE"))
+      if (const auto mindspore = pair(v, "RANK_ID", "RANK_SIZE"))
+        require_agreement(out, *mindspore);
     return out;
   }
   Launched out = over_tcp(v, wishes);

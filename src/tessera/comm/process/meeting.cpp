@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <thread>
 
@@ -38,16 +39,6 @@ class MeetingFollower {
 
   std::vector<Socket> meet() {
     reach_leader();
-    // The own port, at the address by which rank 0 is reached, and others reach this rank. One of
-    // the loopback under another name than localhost is rank 0's host, which others reach too.
-    Endpoint here = local_end(leader());
-    here.set_port(0);
-    const bool anywhere = here.loopback() && !means_this_host(where_.address);
-    Callers callers(anywhere ? listen_anywhere(0) : listen_at(here), where_.secret);
-    if (const int number = errno; !callers.listener().open())
-      fail(Fault::Resource, me(), " cannot listen for the ranks above it: ", error_text(number),
-           "; ", out_of_files(number) ? kMoreFiles : "free some ports of this host");
-    greet_leader(local_end(callers.listener()).port());
     // Rank 0's own time is over before this.
     read_table(await_word(Word::Table, steady_clock::now() + limit_ + kVerdict));
     // Rank 0 begins its second part, however long this rank has waited, and is to hear in time of
@@ -55,19 +46,20 @@ class MeetingFollower {
     until_ = steady_clock::now() + limit_;
     connect_until_ = until_ - limit_ / 4;
     for (int r = 1; r < where_.rank; ++r) reach(r);
-    await_those_above(callers);
-    if (!say(leader(), Word::Ready, "", until_)) lost_leader();
+    await_those_above();
+    if (!leader().say(Word::Ready, "", until_)) lost_leader();
     await_word(Word::Go, until_ + kVerdict);
-    return std::move(ranks_);
+    return sockets_of(ranks_);
   }
 
  private:
-  Socket& leader() { return ranks_[0]; }
+  Line& leader() { return ranks_[0]; }
   std::string me() const { return text("rank ", where_.rank, " of ", where_.size); }
   double seconds() const { return std::chrono::duration<double>(limit_).count(); }
 
   /// Connects to rank 0, which may start later than this one. Its name may get another address
-  /// meanwhile, or its first; name servers are asked once a second.
+  /// meanwhile, or its first; name servers are asked once a second. Somebody else may listen at one
+  /// of the addresses, or before rank 0 does.
   void reach_leader() {
     std::string why = "it lets every connection go";
     std::vector<Endpoint> addresses;
@@ -78,52 +70,77 @@ class MeetingFollower {
         next_question = steady_clock::now() + 1s;
       }
       for (const Endpoint& to : addresses) {
-        if (connects_to(to, why)) return;
+        Socket socket = connection(to, why);
+        if (socket.open() && is_leader(std::move(socket), to)) return;
       }
-      std::this_thread::sleep_for(50ms);
+      std::this_thread::sleep_for(stranger_.empty() ? 50ms : 200ms);
     }
-    fail(Fault::Peer, me(), " has waited ", seconds(), " s for rank 0 at ", where_text(where_),
-         ": ", why, "; start rank 0 there, or give the address and port where it is");
+    const std::string waited =
+        text(me(), " has waited ", seconds(), " s for rank 0 at ", where_text(where_), ": ");
+    if (!stranger_.empty()) fail(Fault::Usage, waited, stranger_);
+    fail(Fault::Peer, waited, why,
+         "; start rank 0 there, or give the address and port where it is");
   }
 
-  bool connects_to(const Endpoint& to, std::string& why) {
-    leader() = begin_connect(to);
-    if (const int none = errno; !leader().open()) {
+  /// Not open: there is none.
+  Socket connection(const Endpoint& to, std::string& why) const {
+    Socket out = begin_connect(to);
+    if (const int none = errno; !out.open()) {
       why = error_text(none);
       if (out_of_files(none))
         fail(Fault::Resource, me(), " cannot connect to rank 0: ", why, "; ", kMoreFiles);
-    } else if (!await_socket(leader(), true, std::min(until_, steady_clock::now() + 5s))) {
+    } else if (!await_socket(out, true, std::min(until_, steady_clock::now() + 5s))) {
       why = "no answer";
-    } else if (const int number = connected(leader()); number != 0) {
+    } else if (const int number = connected(out); number != 0) {
       why = error_text(number);
-    } else if (to_text(local_end(leader())) == to_text(other_end(leader()))) {
+    } else if (to_text(local_end(out)) == to_text(other_end(out))) {
       why = "nobody listens";  // the system connected this socket with itself
     } else {
-      return true;
+      return out;
     }
-    leader() = Socket();
-    return false;
+    return {};
   }
 
-  /// Rank 0 lets a connection go that it takes for one of many that say nothing: then once more.
-  void greet_leader(int port) {
-    for (;;) {
-      const Reception how =
-          introduce(leader(), greeting_of(where_, 0, port), where_.secret, until_);
-      if (how.how == Reception::Welcome) return;
-      if (how.how == Reception::Refused && how.proved) refused(how.word, how.reason);
-      if (how.how == Reception::Refused)
-        fail(Fault::Usage, me(), ": what listens at ", where_text(where_),
-             " refuses it: ", printable(how.reason));
-      if (how.how == Reception::Unknown)
-        fail(Fault::Usage, me(), ": what listens at ", where_text(where_),
-             " does not know the secret of this run: it is of another run or user, or rank 0 was "
-             "given another secret; give all ranks the same, by --secret-file or TESSERA_SECRET");
-      if (how.how == Reception::Broken) stop_at(how.number);
-      leader() = Socket();
-      std::this_thread::sleep_for(20ms);
-      reach_leader();
-    }
+  /// Listens for the ranks above at the address by which rank 0 is reached, as others reach this
+  /// rank there. One of the loopback under another name than localhost is rank 0's host, which
+  /// others reach too.
+  void listen_as(Endpoint here) {
+    here.set_port(0);
+    const bool anywhere = here.loopback() && !means_this_host(where_.address);
+    callers_.emplace(Listening{anywhere ? listen_anywhere(0) : listen_at(here)}, where_.secret);
+    if (const int number = errno; !callers_->listener().open())
+      fail(Fault::Resource, me(), " cannot listen for the ranks above it: ", error_text(number),
+           "; ", out_of_files(number) ? kMoreFiles : "free some ports of this host");
+  }
+
+  /// False: it lets this rank go, as one of many that say nothing, or is not rank 0.
+  bool is_leader(Socket socket, const Endpoint& at) {
+    listen_as(local_end(socket));
+    const int port = local_end(callers_->listener()).port();
+    const Moment patience = steady_clock::now() + std::max<Moment::duration>(limit_ / 4, 10s);
+    Reception how = introduce(std::move(socket), greeting_of(where_, 0, port), where_.secret,
+                              std::min(until_, patience));
+    if (how.how == Reception::Refused && how.proved) refused(how.word, how.reason);
+    if (how.how != Reception::Welcome) return note_stranger(how, at);
+    leader() = std::move(how.line);
+    return true;
+  }
+
+  /// Remembers for messages who is not rank 0. Returns false.
+  bool note_stranger(const Reception& how, const Endpoint& at) {
+    const std::string it = text("what listens at ", to_text(at));
+    if (how.how == Reception::Refused)
+      stranger_ = text(it, " refuses this rank: ", printable(how.reason));
+    if (how.how == Reception::Unknown)
+      stranger_ = text(it,
+                       " does not know the secret of this run: it is of another run or user, or "
+                       "rank 0 was given another secret; give all ranks the same, by "
+                       "--secret-file or TESSERA_SECRET");
+    if (how.how == Reception::Broken)
+      stranger_ = text(it, " is no rank of Tessera (",
+                       how.number == EPROTO ? "it says something else" : error_text(how.number),
+                       "); give a port that nothing else uses");
+    return false;
   }
 
   /// By errno. What it has said before it went may still lie here to be read.
@@ -131,7 +148,7 @@ class MeetingFollower {
     const int number = errno;
     Word word;
     std::string why;
-    hear(leader(), word, why, steady_clock::now());
+    leader().hear(word, why, steady_clock::now());
     if (word.kind == Word::Refusal) refused(word, why);
     stop_at(number);
   }
@@ -140,6 +157,9 @@ class MeetingFollower {
     if (number == EPROTO)
       fail(Fault::Usage, me(), ": what listens at ", where_text(where_),
            " is no rank of Tessera; give a port that nothing else uses");
+    if (number == EBADMSG)
+      fail(Fault::Peer, me(), ": what came from rank 0 at ", where_text(where_),
+           " was changed on its way: use a network that others cannot change, or a tunnel");
     fail(Fault::Peer, me(), " has lost rank 0 at ", where_text(where_),
          " before all ranks came up: ", error_text(number),
          "; see what rank 0 says, and start again");
@@ -156,9 +176,9 @@ class MeetingFollower {
   std::string await_word(Word::Kind wanted, Moment until) {
     Word word;
     std::string rest;
-    const bool whole = hear(leader(), word, rest, until);
+    const bool whole = leader().hear(word, rest, until);
     const int number = errno;
-    if (word.kind == Word::Refusal) refused(word, rest);  // whatever has come of its reason
+    if (word.kind == Word::Refusal) refused(word, rest);
     if (!whole || word.kind != wanted) stop_at(whole ? EPROTO : number);
     return rest;
   }
@@ -175,11 +195,12 @@ class MeetingFollower {
       if (!listens_[r].valid())
         fail(Fault::Peer, me(), " gets a table of rank 0 without an address of rank ", r,
              "; start the same program on all ranks");
+    callers_->let_dial(listens_[static_cast<std::size_t>(where_.rank)]);
     // Ranks of rank 0's host may have come by an address that means only that host there.
     for (Endpoint& listens : listens_) {
       if (listens.length == 0 || !listens.loopback()) continue;
       const int port = listens.port();
-      listens = other_end(leader());
+      listens = other_end(leader().socket());
       listens.set_port(port);
     }
   }
@@ -204,12 +225,13 @@ class MeetingFollower {
   /// 0, or an errno; EAGAIN: it has let the connection go, as one of many that say nothing.
   int reaches(int rank) {
     const auto r = static_cast<std::size_t>(rank);
-    ranks_[r] = begin_connect(listens_[r]);
-    if (!ranks_[r].open()) return errno;
-    if (!await_socket(ranks_[r], true, connect_until_)) return ETIMEDOUT;
-    if (const int number = connected(ranks_[r]); number != 0) return number;
-    const Reception how =
-        introduce(ranks_[r], greeting_of(where_, world_, 0), where_.secret, connect_until_);
+    Socket to = begin_connect(listens_[r]);
+    if (!to.open()) return errno;
+    if (!await_socket(to, true, connect_until_)) return ETIMEDOUT;
+    if (const int number = connected(to); number != 0) return number;
+    Reception how =
+        introduce(std::move(to), greeting_of(where_, world_, 0), where_.secret, connect_until_);
+    if (how.how == Reception::Welcome) ranks_[r] = std::move(how.line);
     if (how.how == Reception::Welcome) return 0;
     if (how.how == Reception::Closed) std::this_thread::sleep_for(10ms);
     return how.how == Reception::Closed    ? EAGAIN
@@ -219,7 +241,7 @@ class MeetingFollower {
   }
 
   /// Takes the connections of the ranks above this one.
-  void await_those_above(Callers& callers) {
+  void await_those_above() {
     int missing = where_.size - 1 - where_.rank;
     std::vector<pollfd> files;
     while (missing > 0) {
@@ -229,15 +251,15 @@ class MeetingFollower {
         give_up(Fault::Peer,
                 text(me(), " has not been reached by ", above(),
                      "; every host must reach every other, at any port (is there a firewall?)",
-                     callers.strangers()));
+                     callers_->strangers()));
       files.assign(1, {leader().file(), POLLIN, 0});
-      callers.add_to(files);
+      callers_->add_to(files);
       poll(files.data(), files.size(),
            static_cast<int>(std::min<std::int64_t>(left.count(), 1000)));
       if (files[0].revents != 0) await_word(Word::Go, until_);  // it cannot be that
-      const int number =
-          callers.look(std::span<const pollfd>(files).subspan(1),
-                       [&](Caller& caller) { missing -= static_cast<int>(take(caller)); });
+      const int number = callers_->look(
+          std::span<const pollfd>(files).subspan(1),
+          [&](const Greeting& it, Line& line) { missing -= static_cast<int>(take(it, line)); });
       if (number != 0)
         give_up(Fault::Resource, text(me(), " cannot let in the ranks above it: ",
                                       error_text(number), "; ", kMoreFiles));
@@ -245,15 +267,15 @@ class MeetingFollower {
   }
 
   /// True for a rank of this world.
-  bool take(Caller& caller) {
-    const Greeting& it = caller.greeting();
+  bool take(const Greeting& it, Line& line) {
     const bool ours = protocol_problem(it).empty() && it.world == world_ && it.rank > where_.rank &&
                       it.rank < where_.size && !ranks_[static_cast<std::size_t>(it.rank)].open() &&
-                      say(caller.socket, Word::Welcome, "", steady_clock::now());
+                      line.say(Word::Welcome, "", steady_clock::now());
     if (ours) {
-      ranks_[static_cast<std::size_t>(it.rank)] = std::move(caller.socket);
+      ranks_[static_cast<std::size_t>(it.rank)] = std::move(line);
     } else {
-      refuse_stranger(caller);
+      line.say(Word::Refusal, "ranks of another run meet at this port", steady_clock::now(),
+               Fault::Usage, true);
     }
     return ours;
   }
@@ -268,7 +290,7 @@ class MeetingFollower {
 
   /// Tells rank 0, which tells all.
   [[noreturn]] void give_up(Fault fault, const std::string& why) {
-    say(leader(), Word::Trouble, why, steady_clock::now() + 1s, fault);
+    leader().say(Word::Trouble, why, steady_clock::now() + 1s, fault);
     await_word(Word::Refusal, until_ + kVerdict);
     throw Error(fault, why);
   }
@@ -277,7 +299,9 @@ class MeetingFollower {
   const std::chrono::milliseconds limit_;
   Moment until_;          // of this part
   Moment connect_until_;  // of connecting, in the second
-  std::vector<Socket> ranks_;
+  std::vector<Line> ranks_;
+  std::optional<Callers> callers_;  // of the ranks above
+  std::string stranger_;            // who was met in place of rank 0, and what to do
   std::uint64_t world_ = 0;
   std::vector<Endpoint> listens_;  // by rank
 };

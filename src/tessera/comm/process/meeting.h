@@ -28,9 +28,11 @@ struct Rendezvous {
 /// below it, and says when it has all connections: nobody goes on before all have. Each of the two
 /// parts may take `limit`.
 ///
-/// Both sides of each connection prove that they know the secret of the run (introduce.h). Anything
-/// else that connects (another program, a rank of another run, of another version, or without the
-/// secret) gets a sentence and is ignored; what says nothing is let go when it is one of too many.
+/// Both sides of each connection prove that they know the secret of the run (introduce.h), and what
+/// they say until they have met has keyed hashes (line.h). Anything else that listens where rank 0
+/// is to be is left, and rank 0 waited for. Anything else that connects (another program, a rank of
+/// another run, of another version, or without the secret) gets a sentence and is ignored; what
+/// says nothing is let go when it is one of too many.
 ///
 /// Errors:  Fault::Peer, Usage or Resource, on every rank that takes part: an address without a
 ///          host, a port in use, no more files; a rank that does not come within `limit`, cannot be

@@ -48,11 +48,11 @@ std::string where_text(const Rendezvous& where) {
               where.source.empty() ? "" : text(" (", where.source, ")"));
 }
 
-Socket listen_for(const Rendezvous& where, Moment until) {
+Listening listen_for(const Rendezvous& where, Moment until) {
   if (where.listener >= 0 && listens_at(where.listener, where.port)) {
     fcntl(where.listener, F_SETFD, FD_CLOEXEC);
     fcntl(where.listener, F_SETFL, O_NONBLOCK);
-    return Socket(where.listener);
+    return {Socket(where.listener)};
   }
   std::string why;
   const std::vector<Endpoint> found = addresses_of(where.address, where.port, why, until);
@@ -62,14 +62,14 @@ Socket listen_for(const Rendezvous& where, Moment until) {
   // which no other host reaches it; a number that is none of this host's may lead here all the
   // same, as one of a container's host.
   const bool anywhere = found.front().loopback() && !means_this_host(where.address);
-  Socket out = anywhere ? listen_anywhere(where.port) : listen_at(found.front());
-  if (!out.open() && errno == EADDRNOTAVAIL) out = listen_anywhere(where.port);
+  Listening out = {anywhere ? listen_anywhere(where.port) : listen_at(found.front())};
+  if (!out.socket.open() && errno == EADDRNOTAVAIL) out = {listen_anywhere(where.port), found};
   const int number = errno;
-  if (!out.open() && number == EADDRINUSE)
+  if (!out.socket.open() && number == EADDRINUSE)
     fail(Fault::Usage, "rank 0 cannot listen at ", where_text(where),
          ": the port is in use on this host, by another program or run; give another port to all "
          "ranks (or is this host not that of rank 0, or rank 0 started twice?)");
-  if (!out.open())
+  if (!out.socket.open())
     fail(Fault::Resource, "rank 0 cannot listen at ", where_text(where), ": ", error_text(number),
          "; ", out_of_files(number) ? kMoreFiles : "give another port to all ranks");
   return out;
@@ -90,7 +90,7 @@ std::vector<Socket> MeetingLeader::meet() {
   until_ = steady_clock::now() + limit_;
   send_addresses();
   await_ready();
-  return std::move(ranks_);
+  return sockets_of(ranks_);
 }
 
 void MeetingLeader::await_all() {
@@ -103,13 +103,13 @@ void MeetingLeader::await_all() {
                                 " s for all ranks to come up; ", missing()));
     }
     files.clear();
-    for (const Socket& rank : ranks_) files.push_back({rank.file(), POLLIN, 0});
+    for (const Line& rank : ranks_) files.push_back({rank.file(), POLLIN, 0});
     callers_.add_to(files);
     poll(files.data(), files.size(), static_cast<int>(std::min<std::int64_t>(left.count(), 1000)));
     const std::span<const pollfd> all(files);
     look_for_ends(all.first(ranks_.size()));
-    const int number =
-        callers_.look(all.subspan(ranks_.size()), [this](Caller& caller) { take(caller); });
+    const int number = callers_.look(all.subspan(ranks_.size()),
+                                     [this](const Greeting& it, Line& line) { take(it, line); });
     if (number != 0)
       give_up(Fault::Resource, text("rank 0 of ", where_.size, " cannot let in more ranks: ",
                                     error_text(number), "; ", kMoreFiles));
@@ -125,12 +125,11 @@ void MeetingLeader::look_for_ends(std::span<const pollfd> ranks) {
   }
 }
 
-void MeetingLeader::take(Caller& caller) {
-  const Greeting& it = caller.greeting();
-  const std::string from = to_text(other_end(caller.socket));
+void MeetingLeader::take(const Greeting& it, Line& line) {
+  const std::string from = to_text(other_end(line.socket()));
   const auto refuse = [&](const std::string& why) {
-    say(caller.socket, Word::Refusal, why, steady_clock::now() + 1s, Fault::Usage, true);
-    caller.socket = Socket();
+    line.say(Word::Refusal, why, steady_clock::now() + 1s, Fault::Usage, true);
+    line = Line();
   };
   const Greeting mine = greeting_of(where_, 0, 0);
   const std::string own_run = mine.run.data();
@@ -165,18 +164,18 @@ void MeetingLeader::take(Caller& caller) {
     why =
         text("two processes say that they are rank ", it.rank, ": ",
              it.rank == 0 ? "the one that listens at " + where_text(where_)
-                          : "one at " + to_text(other_end(ranks_[r])),
+                          : "one at " + to_text(other_end(ranks_[r].socket())),
              " and one at ", from, "; give each process a rank of its own, 0 to ", where_.size - 1);
   }
   if (!why.empty()) {
     refuse(why);
     give_up(Fault::Usage, why);
   }
-  if (!say(caller.socket, Word::Welcome, "", steady_clock::now())) return;  // it has gone
+  if (!line.say(Word::Welcome, "", steady_clock::now())) return;  // it has gone
   const auto r = static_cast<std::size_t>(it.rank);
-  listens_[r] = other_end(caller.socket);
+  listens_[r] = other_end(line.socket());
   listens_[r].set_port(it.port);
-  ranks_[r] = std::move(caller.socket);
+  ranks_[r] = std::move(line);
   --missing_;
 }
 
@@ -189,7 +188,7 @@ void MeetingLeader::send_addresses() {
   std::string table(reinterpret_cast<const char*>(&world), sizeof(world));
   table.append(reinterpret_cast<const char*>(listens_.data()), listens_.size() * sizeof(Endpoint));
   for (std::size_t r = 1; r < ranks_.size(); ++r) {
-    if (!say(ranks_[r], Word::Table, table, until_))
+    if (!ranks_[r].say(Word::Table, table, until_))
       give_up(Fault::Peer, text(name_of(static_cast<int>(r)),
                                 " has ended before all ranks came up: ", error_text(errno),
                                 "; its own words say why"));
@@ -198,7 +197,7 @@ void MeetingLeader::send_addresses() {
 
 void MeetingLeader::await_ready() {
   std::vector<pollfd> files;
-  for (const Socket& rank : ranks_) files.push_back({rank.file(), POLLIN, 0});
+  for (const Line& rank : ranks_) files.push_back({rank.file(), POLLIN, 0});
   for (std::size_t ready = 1; ready < ranks_.size();) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(until_ - steady_clock::now());
     if (poll(files.data(), files.size(),
@@ -208,7 +207,7 @@ void MeetingLeader::await_ready() {
       if (files[r].fd < 0 || (files[r].revents == 0 && left.count() > 0)) continue;
       Word word;
       std::string rest;
-      if (!hear(ranks_[r], word, rest, until_))
+      if (!ranks_[r].hear(word, rest, until_))
         give_up(Fault::Peer, text(name_of(static_cast<int>(r)),
                                   " did not come up with the others: ", error_text(errno),
                                   "; its own words say why, or it hangs"));
@@ -217,16 +216,16 @@ void MeetingLeader::await_ready() {
       ++ready;
     }
   }
-  for (std::size_t r = 1; r < ranks_.size(); ++r) say(ranks_[r], Word::Go, "", until_);
+  for (std::size_t r = 1; r < ranks_.size(); ++r) ranks_[r].say(Word::Go, "", until_);
 }
 
 void MeetingLeader::give_up(Fault fault, const std::string& why) {
   const Moment soon = steady_clock::now() + 200ms;
-  for (const Socket& rank : ranks_) {
-    if (rank.open()) say(rank, Word::Refusal, why, soon, fault);
+  for (Line& rank : ranks_) {
+    if (rank.open()) rank.say(Word::Refusal, why, soon, fault);
   }
-  for (const Socket& rank : ranks_) {
-    if (rank.open()) end_orderly(rank, soon);
+  for (const Line& rank : ranks_) {
+    if (rank.open()) end_orderly(rank.socket(), soon);
   }
   fail(fault, why);
 }

@@ -19,7 +19,7 @@ std::string protocol_problem(const Greeting& theirs);
 /// "node1:29500 (MASTER_ADDR, MASTER_PORT)"
 std::string where_text(const Rendezvous& where);
 /// Listens at the address of rank 0 alone; everywhere where that is not how others reach this host.
-Socket listen_for(const Rendezvous& where, Moment until);
+Listening listen_for(const Rendezvous& where, Moment until);
 
 /// Rank 0's part: waits for all, sends them all addresses, and lets them go on together.
 class MeetingLeader {
@@ -30,7 +30,7 @@ class MeetingLeader {
  private:
   void await_all();
   void look_for_ends(std::span<const pollfd> ranks);
-  void take(Caller& caller);
+  void take(const Greeting& it, Line& line);
   void send_addresses();
   void await_ready();
   [[noreturn]] void give_up(Fault fault, const std::string& why);
@@ -41,7 +41,7 @@ class MeetingLeader {
   const std::chrono::milliseconds limit_;
   Moment until_;  // of this part
   Callers callers_;
-  std::vector<Socket> ranks_;
+  std::vector<Line> ranks_;
   std::vector<Endpoint> listens_;  // by rank: where others reach it
   int missing_;
 };

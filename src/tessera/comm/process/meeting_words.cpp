@@ -4,10 +4,15 @@
 
 namespace tessera::process {
 
+Word word_of(Word::Kind kind, Fault fault, bool speaks) {
+  Word out;
+  out.kind = kind, out.fault = static_cast<std::int32_t>(fault), out.speaks = speaks;
+  return out;
+}
+
 bool say(const Socket& to, Word::Kind kind, const std::string& rest, Moment until, Fault fault,
          bool speaks) {
-  Word word;
-  word.kind = kind, word.fault = static_cast<std::int32_t>(fault), word.speaks = speaks;
+  Word word = word_of(kind, fault, speaks);
   word.bytes = static_cast<std::uint32_t>(rest.size());
   std::string all(reinterpret_cast<const char*>(&word), sizeof(word));
   all += rest;

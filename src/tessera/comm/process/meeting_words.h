@@ -12,7 +12,7 @@
 namespace tessera::process {
 
 /// Raised with every change of what ranks send each other.
-inline constexpr std::uint32_t kProtocol = 3;
+inline constexpr std::uint32_t kProtocol = 4;
 inline constexpr std::array<char, 16> kMagic = {'\x89', 't', 'e', 's', 's', 'e',  'r',  'a',
                                                 ' ',    'r', 'a', 'n', 'k', '\r', '\n', '\x1a'};
 
@@ -29,7 +29,7 @@ struct Greeting {
   std::array<char, 64> run{};  // cut
 };
 
-/// Between rank 0 and another, and at the beginning of every connection (introduce.h).
+/// Between rank 0 and another (line.h), and at the beginning of every connection (introduce.h).
 struct Word {
   enum Kind : std::uint32_t {
     Table,    // all addresses follow, and the number of the world
@@ -47,6 +47,7 @@ struct Word {
   std::uint32_t bytes = 0;  // that follow
 };
 
+Word word_of(Word::Kind kind, Fault fault, bool speaks);
 /// Writes a word with the text that follows, in one piece. False by errno.
 bool say(const Socket& to, Word::Kind kind, const std::string& rest, Moment until,
          Fault fault = Fault::Peer, bool speaks = false);

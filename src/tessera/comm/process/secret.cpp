@@ -31,6 +31,8 @@ Secret::Secret(std::string_view words) {
                      words.size(), nullptr, 0);
 }
 
+Secret::~Secret() { sodium_memzero(key_.data(), key_.size()); }
+
 Proof Secret::proof(std::string_view speaker, std::span<const std::byte> said) const {
   std::string all = text(speaker, ":");
   all.append(reinterpret_cast<const char*>(said.data()), said.size());

@@ -3,9 +3,11 @@
 ///
 /// Whoever finds a port at which ranks meet may connect to it, other users of the machine too. So
 /// every connection begins with a proof of both sides (introduce.h), and the secret itself is never
-/// sent. What follows is neither signed nor encrypted: it comes over a connection that was proved,
-/// into which only somebody who can change the traffic of the network between the hosts could
-/// write. Who can do that can also read the data and the weights: such a network needs a tunnel.
+/// sent. The proofs are of the address that was dialled, so nobody can pass a connection on from
+/// another one; and each word by which ranks meet has a keyed hash (line.h), the addresses of all
+/// ranks too. What ranks send each other once they have met is neither signed nor encrypted: who
+/// can change the traffic of the network between the hosts could write into it, and can read the
+/// data and the weights. Such a network needs a tunnel.
 
 #include <array>
 #include <cstddef>
@@ -26,6 +28,10 @@ class Secret {
 
   /// Of any words that all ranks are given.
   explicit Secret(std::string_view words = {});
+  Secret(const Secret&) = default;
+  Secret& operator=(const Secret&) = default;
+  /// Leaves nothing of it in memory.
+  ~Secret();
   /// Keyed hash (HMAC-SHA-512-256 of libsodium) of who speaks and of all that was said before.
   Proof proof(std::string_view speaker, std::span<const std::byte> said) const;
   /// Takes the same time wherever they differ.

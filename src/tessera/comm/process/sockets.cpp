@@ -171,6 +171,20 @@ std::string to_text(const Endpoint& endpoint) {
   return text(name, ":", endpoint.port());
 }
 
+PlainEndpoint plain(const Endpoint& endpoint) {
+  PlainEndpoint out{};
+  const Endpoint bare = as_four(endpoint);
+  if (const auto* four = as<sockaddr_in>(bare, AF_INET)) {
+    out[10] = out[11] = 0xff;  // as IPv6 writes an address of IPv4
+    std::memcpy(&out[12], &four->sin_addr, sizeof(four->sin_addr));
+  } else if (const auto* six = as<sockaddr_in6>(bare, AF_INET6)) {
+    std::memcpy(out.data(), &six->sin6_addr, sizeof(six->sin6_addr));
+  }
+  out[16] = static_cast<unsigned char>(bare.port() >> 8);
+  out[17] = static_cast<unsigned char>(bare.port() & 0xff);
+  return out;
+}
+
 Endpoint local_end(const Socket& socket) {
   Endpoint out;
   out.length = sizeof(out.address);

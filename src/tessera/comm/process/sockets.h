@@ -4,6 +4,7 @@
 
 #include <sys/socket.h>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -46,6 +47,11 @@ struct Endpoint {
 };
 /// "10.0.0.1:4711", "[fe80::1]:4711"
 std::string to_text(const Endpoint& endpoint);
+
+/// An address and port in bytes, alike on both ends of a connection: without what an address means
+/// on one host alone, as the zone of one of IPv6.
+using PlainEndpoint = std::array<unsigned char, 24>;
+PlainEndpoint plain(const Endpoint& endpoint);
 
 Endpoint local_end(const Socket& socket);
 Endpoint other_end(const Socket& socket);
