@@ -120,6 +120,19 @@ TEST(Launch, HostFilesSayHowManySlotsThereAre) {
             std::string::npos);
 }
 
+/// Each takes the secret by which they know each other.
+TEST(Launch, EveryCommandOfRanks) {
+  for (const std::string& name : commands_on_ranks()) {
+    EXPECT_EQ(parse_launch({"-n", "2", "--", name}).command.front(), name);
+    std::ostringstream out, err;
+    Console console{out, err};
+    run_command({name, "--secret-file", "none", "--no-such-flag"}, console);
+    EXPECT_NE(err.str().find("--no-such-flag"), std::string::npos) << name << err.str();
+    EXPECT_EQ(err.str().find("--secret-file"), std::string::npos) << name << err.str();
+  }
+  EXPECT_EQ(commands_on_ranks().size(), 6u);
+}
+
 TEST(Launch, WhatIsRefused) {
   struct Case {
     const char *arguments, *message;
@@ -131,13 +144,13 @@ TEST(Launch, WhatIsRefused) {
       {"-n", "-n needs a value; tessera launch --help says which"},
       {"-n 2", "launch: no command; tessera launch -n 2 -- train ..."},
       {"-n 2 launch -n 2 train",
-       "launch: 'launch' is no command that runs on ranks; train, verify, sample and doctor are; "
-       "give any "
-       "other one by itself"},
+       "launch: 'launch' is no command that runs on ranks, as train, sample, predict, evaluate, "
+       "verify, "
+       "doctor are; give any other one by itself"},
       {"-n 2 inspect runs/first",
-       "launch: 'inspect' is no command that runs on ranks; train, verify, sample and doctor are; "
-       "give any "
-       "other one by itself"},
+       "launch: 'inspect' is no command that runs on ranks, as train, sample, predict, evaluate, "
+       "verify, "
+       "doctor are; give any other one by itself"},
       {"-n 2 --backend nccl train", "--backend: 'nccl' is none of auto, mpi, tcp"},
       {"-n 2 --backend tcp --hostfile h train",
        "launch: --backend tcp starts ranks on this machine; leave --hostfile to mpirun, or start "

@@ -1,6 +1,8 @@
 /// What a user reads who gave something wrong: golden messages and exit codes.
 
 #include "apps/command_test.h"
+#include "tessera/train/fields.h"
+#include "tessera/train/hints.h"
 
 namespace tessera {
 namespace {
@@ -165,6 +167,22 @@ TEST(Messages, OfTrain) {
     EXPECT_EQ(ran.err, "error: " + folder.expand(c.message) + "\n");
     EXPECT_EQ(ran.out, "");
     EXPECT_FALSE(std::filesystem::exists(folder / "new")) << "something was written";
+  }
+}
+
+/// Rows of a name that is a flag are never read, and those of a flag that is none mislead.
+TEST(Messages, HintsAreOfUnknownNamesAndNameKnownFlags) {
+  std::string help;
+  for (const char* command : {"train", "sample"}) help += run({command, "--help"}).out;
+  for (const KnownHint& hint : known_hints()) {
+    EXPECT_EQ(find_field(hint.name).field, nullptr) << hint.name << " is a flag";
+    const bool known = hint.meant.empty() || find_field(hint.meant).field != nullptr ||
+                       help.find(text("--", hint.meant, " ")) != std::string::npos;
+    EXPECT_TRUE(known) << hint.name << " means " << hint.meant;
+  }
+  for (const char* flag : {"--max-new-tokens", "--num-tokens"}) {
+    const Ran ran = run({"train", flag, "8"});
+    EXPECT_NE(ran.err.find("is told to tessera sample, by --tokens"), std::string::npos) << ran.err;
   }
 }
 

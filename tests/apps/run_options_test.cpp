@@ -108,6 +108,22 @@ TEST(RunOptions, InitFromTakesWeightsAlone) {
   EXPECT_EQ(runs.command(std::string(kTrainTiny) + "--output @/x --init-from @/nothing").code, 4);
 }
 
+/// The run's vocabulary is that of its data, which nothing else tells.
+TEST(RunOptions, InitFromIsOfAllCommandsThatCompileItsModel) {
+  const Runs runs;
+  for (const std::string kind : {"characters", "bytes"}) {
+    runs.train(kind, "--steps 1 --vocabulary " + kind);
+    const std::string from = " --data @/text.txt --init-from @/" + kind;
+    const std::string tiny = " --preset gpt2-tiny --layers 1";
+    for (const std::string& command :
+         {"plan" + tiny + from, "verify --steps 1 --devices 2" + tiny + from,
+          "bench --steps 1" + tiny + from}) {
+      const Ran ran = runs.command(command);
+      EXPECT_EQ(ran.code, 0) << command << "\n" << ran.err;
+    }
+  }
+}
+
 /// A tokenizer of another program is recorded: the run needs its own folder alone.
 TEST(RunOptions, ATokenizerGoesWithItsRun) {
   const Runs runs;

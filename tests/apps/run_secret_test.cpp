@@ -2,13 +2,18 @@
 
 #include "tessera/apps/run_secret.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
 #include <string>
+#include <string_view>
+#include <thread>
 
 #include "tessera/base/error.h"
 
@@ -64,6 +69,22 @@ TEST_F(RunSecret, TheFirstOfItsSourcesIsTaken) {
   EXPECT_EQ(secret(file("of-flag", "0123456789abcdef-flag")), "0123456789abcdef-flag");
 }
 
+/// As of `--secret-file <(decrypt secret)`.
+TEST_F(RunSecret, APipeIsReadToItsEnd) {
+  const std::string pipe = (folder_ / "pipe").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const int file = open(pipe.c_str(), O_RDWR);
+  std::thread writer([&] {
+    for (const std::string_view part : {"0123456789", "abcdef-pipe\n"}) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+      EXPECT_EQ(write(file, part.data(), part.size()), std::ssize(part));
+    }
+    close(file);
+  });
+  EXPECT_EQ(secret(pipe), "0123456789abcdef-pipe");
+  writer.join();
+}
+
 TEST_F(RunSecret, AFileThatOthersHaveOrThatHoldsNoSecretIsRefused) {
   struct Case {
     const char* text;
@@ -80,6 +101,13 @@ TEST_F(RunSecret, AFileThatOthersHaveOrThatHoldsNoSecretIsRefused) {
   }
   EXPECT_NE(refusal((folder_ / "none").string()).find("cannot be opened"), std::string::npos);
   EXPECT_NE(refusal(folder_.string()).find("is a folder"), std::string::npos);
+  // A pipe that nobody writes to, what is no file, and a file that cannot be read.
+  const std::string pipe = (folder_ / "pipe").string();
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_NE(refusal(pipe).find("has 0 characters"), std::string::npos) << refusal(pipe);
+  EXPECT_NE(refusal("/dev/null").find("is neither a file nor a pipe"), std::string::npos);
+  EXPECT_NE(refusal("/proc/self/mem").find("cannot be read: Input/output error"), std::string::npos)
+      << refusal("/proc/self/mem");
   variables_["TESSERA_SECRET"] = "tooshort";
   EXPECT_NE(refusal().find("TESSERA_SECRET has 8 characters"), std::string::npos);
   variables_.clear();

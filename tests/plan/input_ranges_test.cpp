@@ -58,4 +58,13 @@ TEST(InputRanges, OfPartsAndOfSeveralReaders) {
   EXPECT_EQ(ranges.at("made").values, 3);
 }
 
+/// A script that rolls its ids thirty times reads each twice: 2^30 paths lead to them.
+TEST(InputRanges, OfValuesThatAreReadTwiceAgainAndAgain) {
+  Builder b;
+  Value ids = b.batch("ids", numbers({8}));
+  for (int turn = 0; turn < 30; ++turn) ids = concat({slice(ids, 0, 1, 7), slice(ids, 0, 0, 1)}, 0);
+  b.output(Output::Kind::Metric, "loss", sum_all(rows_of(ids)));
+  EXPECT_EQ(input_ranges(b.finish()).at("ids").values, 7);
+}
+
 }  // namespace tessera

@@ -141,6 +141,8 @@ TEST(PlanFile, OtherFilesAreRefused) {
       {"devices = 2\n", "'a.toml' is no plan: it has no table [plan]"},
       {file.substr(0, file.size() - 5), "a.toml:"},
       {file.substr(0, file.find("model-digest")), "its table [plan] has no model-digest"},
+      {file.substr(0, file.find("digest = ", file.find("model-digest") + 15)),
+       "the plan 'a.toml' has no digest of its fields: tessera plan wrote it before"},
       {file + "cores = 2\n", "unknown key plan.cores; make one with"}};
   for (const auto& [toml, told] : cases) {
     try {

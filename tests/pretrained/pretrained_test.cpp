@@ -6,13 +6,16 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <map>
 
 #include "data/test_data.h"
 #include "repo_file.h"
 #include "tessera/base/text.h"
+#include "tessera/base/utf8.h"
 #include "tessera/data/safetensors.h"
 #include "tessera/pretrained/hub/hub_family.h"
+#include "tessera/pretrained/hub/hub_labels.h"
 #include "tessera/pretrained/pretrained_model.h"
 #include "tessera/pretrained/save_pretrained.h"
 #include "tessera/tensor/shard_copy.h"
@@ -271,7 +274,8 @@ TEST_P(Hub, WithoutWeightsItIsRefusedUnlessItsConfigIsWhatIsWanted) {
   const TestFolder folder;
   fs::copy_file(hub_folder(GetParam()) + "/config.json", folder / "config.json");
   const std::string message = message_of([&] { PretrainedModel::open(folder / ""); });
-  EXPECT_NE(message.find("--init-from-config"), std::string::npos) << message;
+  EXPECT_NE(message.find("no weights (model.safetensors); download them"), std::string::npos);
+  EXPECT_EQ(message.find("--"), std::string::npos) << "flags are the caller's: " << message;
   for (const auto weights : {OpenPretrained::Weights::IfThere, OpenPretrained::Weights::None}) {
     const PretrainedModel model = PretrainedModel::open(folder / "", {.weights = weights});
     EXPECT_TRUE(model.parameters().empty());
@@ -523,12 +527,29 @@ TEST(HubErrors, OfFiles) {
       }),
       "config.json has lists or objects within others, deeper than 100");
   has(index(text(R"({"weight_map": {"a": )", deep, "}}")), "index.json has lists or objects");
+  // Each key is compared with all before it; an index may have any number.
+  std::string many;
+  for (int i = 0; i < 50'001; ++i) many += text(i == 0 ? "" : ",", "\"k", i, "\": \"f\"");
+  has(changed([&](const TestFolder& f) {
+        write_atomically(f / "config.json", text(R"({"model_type": "gpt2", )", many, "}"));
+      }),
+      "config.json has more than 50000 keys");
+  has(index(text(R"({"weight_map": {)", many, "}}")), "f is missing, in which");
+  // A name that is cut is cut between its characters.
+  std::string umlauts = "x";
+  for (int i = 0; i < 200; ++i) umlauts += "\u00e4";
+  const HubJson names = {{"id2label", {{"1", umlauts}}}};
+  const std::string labels = message_of([&] { read_labels(HubConfig(names.dump(), "c.json")); });
+  has(labels, "without a name for 0");
+  EXPECT_EQ(replaced_utf8(labels), labels);
   // Part of a parameter.
   const TestFolder folder;
   Tensors weights = hub_tensors_of("llama");
   weights.erase("model.layers.1.self_attn.k_proj.weight");
   has(message_of([&] { PretrainedModel::open(folder_with(folder, "llama", weights)); }),
       "lacks 1 of the tensors that");
+  has(message_of([&] { PretrainedModel::open(folder / "", {.or_else = ", or give --flag"}); }),
+      "download it again, or give --flag");
 }
 
 TEST(Hub, TensorsWithoutUseAreTold) {
@@ -540,6 +561,19 @@ TEST(Hub, TensorsWithoutUseAreTold) {
   const PretrainedModel model = PretrainedModel::open(folder_with(folder, "gpt2", weights));
   ASSERT_EQ(model.notices().size(), 1);
   EXPECT_TRUE(model.notices()[0].ends_with(": reward.weight")) << model.notices()[0];
+}
+
+/// A model that diverged, saved with both names of its tied head.
+TEST(Hub, TwoNamesOfOneTensorMayHaveNoNumbers) {
+  const TestFolder folder;
+  Tensors weights = hub_tensors_of("gpt2");
+  HostTensor& table = weights.at("transformer.wte.weight");
+  const float none = std::numeric_limits<float>::quiet_NaN();
+  std::memcpy(table.bytes().data(), &none, sizeof(none));
+  weights.emplace("lm_head.weight", table);
+  const PretrainedModel model = PretrainedModel::open(folder_with(folder, "gpt2", weights));
+  EXPECT_TRUE(model.config().tied_head);
+  EXPECT_TRUE(model.notices().empty()) << join(model.notices());
 }
 
 TEST(SavePretrained, ZerosStandForBiasesThatAModelLacks) {

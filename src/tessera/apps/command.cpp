@@ -20,14 +20,16 @@ struct Entry {
   const char* name;
   Command run;
   const char* help;
+  bool on_ranks = false;
 };
 constexpr Entry kCommands[] = {
     {"train", train_command,
-     "train a model on text, tables, token files or pictures, or fine-tune one"},
-    {"sample", sample_command, "write text with a trained model"},
-    {"predict", predict_command, "predict labels, answers or texts of other data, row by row"},
-    {"evaluate", evaluate_command, "measure what a trained model is worth on other data"},
-    {"verify", verify_command, "check that a mesh computes the same numbers as one device"},
+     "train a model on text, tables, token files or pictures, or fine-tune one", true},
+    {"sample", sample_command, "write text with a trained model", true},
+    {"predict", predict_command, "predict labels, answers or texts of other data, row by row",
+     true},
+    {"evaluate", evaluate_command, "measure what a trained model is worth on other data", true},
+    {"verify", verify_command, "check that a mesh computes the same numbers as one device", true},
     {"plan", plan_command,
      "print memory, communication and work of a training step without running it"},
     {"bench", bench_command, "measure what switches bring in speed and memory"},
@@ -40,7 +42,7 @@ constexpr Entry kCommands[] = {
      "print what a checkpoint holds, its digest, and whether it is intact"},
     {"chart", chart_command, "draw the losses of runs"},
     {"report", report_command, "write a page about runs: curves, memory, switches, kernels"},
-    {"doctor", doctor_command, "print what this machine offers, and what is wrong with it"},
+    {"doctor", doctor_command, "print what this machine offers, and what is wrong with it", true},
     {"launch", launch_command, "run a command on several ranks, each a process"},
 };
 
@@ -146,6 +148,14 @@ int exit_code_of(Console& console, const std::function<int()>& work) {
   } catch (...) {
     return report_failure(std::current_exception(), console);
   }
+}
+
+std::vector<std::string> commands_on_ranks() {
+  std::vector<std::string> out;
+  for (const Entry& entry : kCommands) {
+    if (entry.on_ranks) out.emplace_back(entry.name);
+  }
+  return out;
 }
 
 int run_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {

@@ -29,6 +29,9 @@ void set_up_process();
 /// name beside the library's. The process is left as it is: see main_of().
 int run_command(const Arguments& arguments, Console& console, const OwnFamilies& families = {});
 
+/// The commands of which several processes may be the ranks.
+std::vector<std::string> commands_on_ranks();
+
 /// Runs `work`, which returns an exit code; an error is printed on the console, once, and gives the
 /// code that it means.
 int exit_code_of(Console& console, const std::function<int()>& work);

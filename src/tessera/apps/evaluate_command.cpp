@@ -12,6 +12,7 @@
 #include "tessera/apps/model_names.h"
 #include "tessera/apps/ranks.h"
 #include "tessera/apps/result_file.h"
+#include "tessera/apps/run_secret.h"
 #include "tessera/apps/sample_request.h"
 #include "tessera/base/counted.h"
 #include "tessera/base/text.h"
@@ -52,6 +53,7 @@ std::vector<Flag> evaluation_flags(bool predicts, const OwnFamilies& families) {
     out.front().help = "what is evaluated: a file of the kind that the model was trained on";
     out.push_back({"json", {}, "", "print JSON"});
   }
+  out.push_back(secret_file_flag());
   const std::vector<std::string_view> read = evaluation_fields();
   for (Flag& flag : field_flags(families)) {
     const auto* const field =
@@ -111,6 +113,7 @@ EvaluationAsked read_evaluation(const Arguments& arguments, bool predicts,
                       out.command.name, " runs/first --data ", data.empty() ? "FILE" : data));
   }
   if (predicts) out.output = take_output(parsed, out.path, data, problems);
+  out.command.secret_file = parsed.take_value("secret-file");
   out.command.devices_told = parsed.find("devices") != nullptr;
   out.command.config = configure(parsed, problems, out.notices, families);
   out.command.config.test_data = {data};

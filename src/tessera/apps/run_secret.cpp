@@ -32,17 +32,25 @@ std::string open_to_others(const struct stat& file) {
 
 /// `what` begins messages: "--secret-file: 'FILE'".
 std::string read_secret(const std::string& path, const std::string& what, int more_flags = 0) {
-  const process::Socket file(open(path.c_str(), O_RDONLY | O_CLOEXEC | more_flags));
+  // A pipe that nobody writes to is not waited for.
+  const process::Socket file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | more_flags));
   require(file.open(), what, " cannot be opened: ", process::error_text(errno),
           "; make it with: umask 077; head -c 32 /dev/urandom | base64 > ", path);
   struct stat found = {};
-  fstat(file.file(), &found);
+  require(fstat(file.file(), &found) == 0, what,
+          " cannot be looked at: ", process::error_text(errno), "; name another file");
   require(!S_ISDIR(found.st_mode), what, " is a folder; name a file in it");
+  require(S_ISREG(found.st_mode) || S_ISFIFO(found.st_mode), what,
+          " is neither a file nor a pipe; name a file with the secret in it");
   const std::string open = open_to_others(found);
   require(open.empty(), what, " ", open, ": chmod 600 it as its owner, and draw another secret");
   std::string all;
   std::array<char, 512> part;
-  for (ssize_t got = 0; (got = read(file.file(), part.data(), part.size())) > 0;) {
+  fcntl(file.file(), F_SETFL, O_RDONLY);  // who writes to a pipe by now is waited for
+  for (ssize_t got = 1; got != 0;) {
+    got = read(file.file(), part.data(), part.size());
+    if (got < 0 && errno == EINTR) continue;
+    require(got >= 0, what, " cannot be read: ", process::error_text(errno), "; name another file");
     all.append(part.data(), static_cast<std::size_t>(got));
     require(all.size() <= kMostSecret, what, " has more than ", kMostSecret,
             " bytes; a secret is a line, like that of: head -c 32 /dev/urandom | base64");

@@ -1,6 +1,7 @@
 #include "tessera/plan/input_ranges.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -21,14 +22,16 @@ namespace {
 constexpr std::pair<const OpDef*, std::size_t> kMovesNumbers[] = {
     {&kReshape, 1}, {&kTranspose, 1}, {&kSlice, 1}, {&kDynamicSlice, 1}, {&kConcat, 0}};
 
-/// The leaves from which the numbers of a value come as they are.
-void find_leaves(const Graph& graph, ValueId value, std::vector<const Node*>& out) {
+/// The leaves from which the numbers of a value come as they are, each once; `seen`, by node.
+void find_leaves(const Graph& graph, ValueId value, std::set<NodeId>& seen,
+                 std::vector<const Node*>& out) {
+  if (!seen.insert(value.node).second) return;
   const Node& node = graph.node(value.node);
   const auto* const moves =
       std::ranges::find_if(kMovesNumbers, [&](const auto& op) { return op.first == node.op; });
   if (moves == std::end(kMovesNumbers)) return out.push_back(&node);
   const std::size_t read = moves->second == 0 ? node.inputs.size() : moves->second;
-  for (std::size_t i = 0; i < read; ++i) find_leaves(graph, node.inputs[i], out);
+  for (std::size_t i = 0; i < read; ++i) find_leaves(graph, node.inputs[i], seen, out);
 }
 
 /// The path of a state, as it is or in another dtype; empty: the value is none.
@@ -53,7 +56,8 @@ InputRanges input_ranges(const Graph& graph) {
   InputRanges out;
   const auto add = [&](ValueId ids, const InputRange& range) {
     std::vector<const Node*> leaves;
-    find_leaves(graph, ids, leaves);
+    std::set<NodeId> seen;
+    find_leaves(graph, ids, seen, leaves);
     for (const Node* leaf : leaves) {
       if (leaf->op == &kBatch) narrow(out, std::get<std::string>(leaf->attrs[0]), range);
     }

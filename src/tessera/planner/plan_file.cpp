@@ -149,6 +149,8 @@ PlanFile parse_plan_file(std::string_view toml, const std::string& path) {
     if (number < first || number >= next) out.fields += line;
     out.fields += "\n";
   }
+  require(plan->contains(kDigest), "the plan '", path, "' has no ", kDigest,
+          " of its fields: tessera plan wrote it before plans had one; ", kMakeOne);
   require((*plan)[kDigest].value<std::string>() == digest_of_fields(out.fields), "the plan '", path,
           "' is not as tessera plan wrote it: its digest is of other fields; give what is to be "
           "different as flags beside --plan, or ",

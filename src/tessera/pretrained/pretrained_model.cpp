@@ -113,7 +113,7 @@ PretrainedModel::Parts::Parts(std::string folder, const HubConfig& config,
   if (how.weights == Weights::IfThere && !HubWeights::are_in(path)) return;
   weights = HubWeights::open(path);
   refuse_adapter_beside_model(path);
-  match = match_tensors(*family, weights, from, path, model);
+  match = match_tensors(*family, weights, from, path, how.or_else, model);
 }
 
 void PretrainedModel::check_shapes(const ModelConfig& model, std::string_view anew) const {

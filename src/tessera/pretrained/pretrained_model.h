@@ -26,6 +26,8 @@ struct OpenPretrained {
   Weights weights = Weights::Read;
   /// The user gave the task: the class that config.json names may be one that is not known here.
   bool task_given = false;
+  /// What a user may do where weights are missing, but for downloading them, as ", or give FLAG".
+  std::string_view or_else = "";
 };
 
 class PretrainedModel {

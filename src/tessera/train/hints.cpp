@@ -29,6 +29,10 @@ constexpr std::string_view kLaunch = "tessera launch -n N starts N ranks; in one
 constexpr std::string_view kWhole = "the best plan of devices, stages and memory is chosen by ";
 constexpr std::string_view kCpu = "a run computes on the processor today, with so many cores: ";
 
+constexpr std::string_view kOfSample =
+    "how long a text is that the model writes is told to tessera sample, by --tokens";
+
+/// Of two rows of a name, the second is for commands that lack what the first means.
 constexpr Hint kHints[] = {
     {"learning-rate", "lr"},
     {"max-lr", "lr"},
@@ -70,6 +74,8 @@ constexpr Hint kHints[] = {
     {"summary-dir", "tensorboard-dir"},
     {"max-new-tokens", "tokens"},
     {"num-tokens", "tokens"},
+    {"max-new-tokens", "", kOfSample},
+    {"num-tokens", "", kOfSample},
     {"device", "threads", kCpu},
     {"gpus", "threads", kCpu},
     {"cuda", "threads", kCpu},
@@ -141,7 +147,6 @@ constexpr Hint kHints[] = {
     {"max-source-length", "source-context"},
     {"model-name-or-path", "init-from"},
     {"model-name", "init-from"},
-    {"pretrained-model-name-or-path", "init-from"},
     {"config-name", "config"},
     {"tokenizer-name", "tokenizer"},
     {"dataset-name", "data"},
@@ -205,8 +210,6 @@ constexpr Hint kHints[] = {
     {"lr-decay-samples", "lr-decay-steps", kWarmup},
     {"train-samples", "steps", kWarmup},
     {"rampup-batch-size", "", "a batch has one size in a run; raise it in a run that goes on"},
-    {"layernorm-epsilon", "norm-eps"},
-    {"norm-epsilon", "norm-eps"},
     {"swiglu", "family", "it is the activation of llama, see "},
     {"group-query-attention", "kv-heads"},
     {"make-vocab-size-divisible-by", "vocab-size", "with the rows that are to be added, it is "},
@@ -268,6 +271,12 @@ constexpr Hint kHints[] = {
 };
 
 }  // namespace
+
+std::vector<KnownHint> known_hints() {
+  std::vector<KnownHint> out;
+  for (const Hint& h : kHints) out.push_back({h.name, h.meant});
+  return out;
+}
 
 std::string hint(std::string_view name, const std::vector<std::string>& known,
                  std::string_view prefix) {

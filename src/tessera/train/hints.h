@@ -12,4 +12,10 @@ namespace tessera {
 std::string hint(std::string_view name, const std::vector<std::string>& known,
                  std::string_view prefix = "");
 
+/// A name that is known elsewhere, and the flag that is meant; empty: there is none.
+struct KnownHint {
+  std::string_view name, meant;
+};
+std::vector<KnownHint> known_hints();
+
 }  // namespace tessera

@@ -51,7 +51,10 @@ PretrainedModel open_pretrained(const RunConfig& config, OpenPretrained::Weights
   const bool anew = weights == Weights::Read && !PretrainedModel::has_weights(config.init_from);
   if (config.init_from_config || anew) weights = Weights::None;
   return PretrainedModel::open(config.init_from,
-                               {.weights = weights, .task_given = !config.untold.contains("task")});
+                               {.weights = weights,
+                                .task_given = !config.untold.contains("task"),
+                                .or_else = ", or give --init-from-config to begin with random "
+                                           "numbers alone"});
 }
 
 void take_model(RunConfig& config, const PretrainedModel& from) {

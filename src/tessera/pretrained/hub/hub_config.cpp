@@ -6,9 +6,20 @@
 
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
+#include "tessera/data/deep_json.h"
 #include "tessera/pretrained/hub/hub_folder.h"
 
 namespace tessera {
+
+namespace {
+
+void require_flat(std::string_view json, const std::string& path, Fault fault) {
+  if (is_deep_json(json))
+    fail(fault, path, " has lists or objects within others, deeper than ", kMostJsonDepth,
+         "; download it again");
+}
+
+}  // namespace
 
 std::string shown(const HubJson& value) {
   constexpr std::size_t kMost = 60;
@@ -17,14 +28,21 @@ std::string shown(const HubJson& value) {
 }
 
 HubJson parse_hub_json(std::string_view json, const std::string& path, Fault fault) {
-  constexpr int kMostDepth = 100;
-  const auto guard = [&](int depth, HubJson::parse_event_t, HubJson&) {
-    if (depth > kMostDepth)
-      fail(fault, path, " has lists or objects within others, deeper than ", kMostDepth,
-           "; download it again");
+  // A model of the 21,843 classes of ImageNet names each of them twice.
+  constexpr int kMostKeys = 50'000;
+  int keys = 0;
+  const auto guard = [&](int, HubJson::parse_event_t event, HubJson&) {
+    if (event == HubJson::parse_event_t::key && ++keys > kMostKeys)
+      fail(fault, path, " has more than ", kMostKeys, " keys; download it again");
     return true;
   };
+  require_flat(json, path, fault);
   return HubJson::parse(json, guard, /*allow_exceptions=*/false);
+}
+
+nlohmann::json parse_hub_map(std::string_view json, const std::string& path, Fault fault) {
+  require_flat(json, path, fault);
+  return nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
 }
 
 HubConfig::HubConfig(std::string_view json, std::string path) : path_(std::move(path)) {

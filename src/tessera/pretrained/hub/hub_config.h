@@ -14,8 +14,12 @@ namespace tessera {
 using HubJson = nlohmann::ordered_json;
 
 /// What a file of a Hugging Face folder says; discarded if it is no JSON. Errors: `fault`: nested
-/// deeper than any such file, which functions that write and show it could not follow.
+/// deeper than any such file, which functions that write and show it could not follow; more keys
+/// than any such file, each of which is compared with all before it.
 HubJson parse_hub_json(std::string_view json, const std::string& path, Fault fault);
+
+/// The same of a file that may have any number of keys, in any order.
+nlohmann::json parse_hub_map(std::string_view json, const std::string& path, Fault fault);
 
 /// "null", "4" in quotes, [1,2]: a value as JSON has it, at most 60 characters of it.
 std::string shown(const HubJson& value);

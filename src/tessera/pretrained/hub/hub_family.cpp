@@ -80,8 +80,7 @@ std::string_view hub_class_of(const HubFamily& family, const ModelConfig& config
 }
 
 bool is_of_task(std::string_view tasks, std::string_view task) {
-  const std::vector<std::string> all = split(tasks, ' ');
-  return tasks.empty() || std::ranges::find(all, task) != all.end();
+  return tasks.empty() || is_one_of(tasks, task);
 }
 
 HubTask task_in_hub(const HubFamily& family, const HubConfig& config, TaskGiven given) {

@@ -82,12 +82,6 @@ FoundWeights other_weights(const std::string& folder) {
   return out;
 }
 
-/// Also of a link that leads nowhere.
-bool is_named_in(const std::string& folder, const char* name) {
-  std::error_code ignored;
-  return fs::exists(fs::symlink_status(fs::path(folder) / name, ignored));
-}
-
 /// ", of the model NAME", where the adapter says so.
 std::string base_of_adapter(const std::string& folder) {
   const std::string file = (fs::path(folder) / "adapter_config.json").string();
@@ -99,6 +93,11 @@ std::string base_of_adapter(const std::string& folder) {
 }
 
 }  // namespace
+
+bool is_named_in(const std::string& folder, const char* name) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(fs::path(folder) / name, ignored));
+}
 
 void require_no_pointer(std::string_view begin_of_file, const std::string& path, Fault fault) {
   if (!begin_of_file.starts_with("version https://git-lfs")) return;
@@ -141,7 +140,7 @@ void refuse_without_weights(const std::string& folder) {
     fail(Fault::Checkpoint, "'", folder, "' has no model.safetensors, but ", printable(found.name),
          "; ", found.kind->what_to_do);
   fail(Fault::Checkpoint, "'", folder, "' has a config.json and no weights (model.safetensors); ",
-       "download them, or give --init-from-config to begin with random numbers");
+       "download them");
 }
 
 }  // namespace tessera

@@ -7,6 +7,11 @@
 
 namespace tessera {
 
+bool is_one_of(std::string_view words, std::string_view word) {
+  const std::vector<std::string> all = split(words, ' ');
+  return std::ranges::find(all, word) != all.end();
+}
+
 namespace {
 
 constexpr std::int64_t kMostOfSize = 1'000'000'000'000;
@@ -42,11 +47,6 @@ constexpr HubForbidden kForbidden[] = {
     {"tie_encoder_decoder", "encoder and decoder have weights of their own here"},
     {"vision_config", "the model is a part of one that reads pictures; give the part alone"},
     {"text_config", "the model is a part of a larger one; give the part alone"}};
-
-bool has_word(std::string_view words, std::string_view word) {
-  const std::vector<std::string> all = split(words, ' ');
-  return std::ranges::find(all, word) != all.end();
-}
 
 /// `name` is `meant` but for a letter too many, too few or another one, or two that changed places.
 bool is_slip(std::string_view name, std::string_view meant) {
@@ -146,7 +146,8 @@ void read_row(const HubKey& row, const HubConfig& from, ModelConfig& to,
   if (row.use == HubUse::Own) return;
   const ReadValue value = read_value(row, from);
   const auto* word = std::get_if<std::string>(&value);
-  if (word != nullptr && !row.words.empty() && !has_word(row.words, *word)) refuse_other(row, from);
+  if (word != nullptr && !row.words.empty() && !is_one_of(row.words, *word))
+    refuse_other(row, from);
   if (row.use == HubUse::Must) {
     if (row.words.empty() && value != plain(row.must)) refuse_other(row, from);
     return;
@@ -189,7 +190,7 @@ void judge_other_keys(HubKeys keys, std::string_view harmless, const HubConfig& 
     const bool read =
         std::ranges::find(known.all, key) != known.all.end() ||
         std::ranges::find(kForbidden, key, &HubForbidden::key) != std::end(kForbidden);
-    if (read || has_word(kHarmless, key) || has_word(harmless, key)) continue;
+    if (read || is_one_of(kHarmless, key) || is_one_of(harmless, key)) continue;
     const auto meant = std::ranges::find_if(
         known.missing, [&key](const std::string& missing) { return is_slip(key, missing); });
     if (meant != known.missing.end())

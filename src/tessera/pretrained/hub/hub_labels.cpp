@@ -21,7 +21,7 @@ HubLabels read_labels(const HubConfig& from) {
   std::vector<std::string> out;
   const HubJson& names = from.json()["id2label"];
   const auto refuse = [&](std::string_view what) {
-    fail(Fault::Data, from.path(), ": id2label is ", names.dump().substr(0, 200), what,
+    fail(Fault::Data, from.path(), ": id2label is ", shown(names), what,
          "; it must name each label by its number, as {\"0\": \"cat\"}");
   };
   if (!names.is_object() || names.empty()) refuse("");

@@ -1,6 +1,8 @@
 #include "tessera/pretrained/hub/hub_match.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <set>
 
 #include "tessera/base/error.h"
@@ -36,15 +38,21 @@ void each_piece(const HubWeights& weights, const std::string& name, const Visit&
   }
 }
 
+/// Also of two that are no numbers, as a model that diverged has them, where their bits are alike.
+bool same_number(float a, float b) {
+  return a == b || std::bit_cast<std::uint32_t>(a) == std::bit_cast<std::uint32_t>(b);
+}
+
 /// Builds a HubMatch.
 class Matcher {
  public:
   Matcher(const HubFamily& family, const HubWeights& weights, const HubConfig& from,
-          const std::string& folder, HubModel& model)
+          const std::string& folder, std::string_view or_else, HubModel& model)
       : family_(family),
         weights_(weights),
         from_(from),
         folder_(folder),
+        or_else_(or_else),
         model_(model),
         names_(family, hub_tensors(family, model.config, HubHeads::OfAllTasks), weights, folder) {}
 
@@ -78,6 +86,7 @@ class Matcher {
   const HubWeights& weights_;
   const HubConfig& from_;
   const std::string& folder_;
+  const std::string_view or_else_;
   HubModel& model_;
   const HubNames names_;
   std::map<std::string, std::string, std::less<>> stands_for_;  // by name of the table
@@ -93,7 +102,7 @@ bool Matcher::equal(const std::string& a, const std::string& b) const {
   each_piece(weights_, a, [&](std::int64_t at, const std::vector<float>& values) {
     other.resize(values.size());
     weights_.read(b, at, other);
-    return same = std::ranges::equal(values, other);
+    return same = std::ranges::equal(values, other, same_number);
   });
   return same;
 }
@@ -144,8 +153,7 @@ void Matcher::refuse_missing(const std::vector<HubTensor>& table) const {
   std::erase(why, "");
   fail(Fault::Checkpoint, "'", folder_, "' lacks ", lacking.size(), " of the tensors that ",
        from_.path(), " describes: ", some_of(lacking),
-       why.empty() ? "" : text(" (in it ", join(why), ")"),
-       "; download it again, or give --init-from-config to begin with random numbers alone");
+       why.empty() ? "" : text(" (in it ", join(why), ")"), "; download it again", or_else_);
 }
 
 void Matcher::add(const HubTensor& tensor) {
@@ -204,8 +212,8 @@ void Matcher::tell_unused() {
 }  // namespace
 
 HubMatch match_tensors(const HubFamily& family, const HubWeights& weights, const HubConfig& from,
-                       const std::string& folder, HubModel& model) {
-  HubMatch out = Matcher(family, weights, from, folder, model).match();
+                       const std::string& folder, std::string_view or_else, HubModel& model) {
+  HubMatch out = Matcher(family, weights, from, folder, or_else, model).match();
   for (const std::string& notice : weights.notices()) model.notices.push_back(notice);
   check_shapes(out, family, weights, from, model.config);
   return out;

@@ -25,13 +25,14 @@ struct HubMatch {
 };
 
 /// Finds all of them. The model is no longer tied where the folder has a head that differs from the
-/// table; that, and tensors without a use, are added to its notices.
+/// table; that, and tensors without a use, are added to its notices. `or_else`: what a user may do
+/// where tensors are missing, beside downloading them again (OpenPretrained).
 ///
 /// Errors: Fault::Checkpoint: tensors that are missing, all of them in one message, but for heads
 /// of which the folder has nothing and is not said to have any; names of one tensor whose values
 /// differ, where the family cannot have both; shapes that are not those of the model.
 HubMatch match_tensors(const HubFamily& family, const HubWeights& weights, const HubConfig& from,
-                       const std::string& folder, HubModel& model);
+                       const std::string& folder, std::string_view or_else, HubModel& model);
 
 /// Every parameter that both have, but those of the block `anew`, has the shape that `model` gives
 /// it. Errors: Fault::Checkpoint: one has not: the folder's tensor, both shapes, keys of

@@ -11,17 +11,7 @@
 
 namespace tessera {
 
-namespace {
-
 namespace fs = std::filesystem;
-
-/// Also of a link that leads nowhere, as where a download was removed: opening it says so.
-bool is_named(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(fs::symlink_status(path, ignored));
-}
-
-}  // namespace
 
 std::string some_of(const std::vector<std::string>& names) {
   constexpr std::size_t kMost = 8;
@@ -33,7 +23,7 @@ std::string some_of(const std::vector<std::string>& names) {
 }
 
 std::map<std::string, std::string> parse_hub_index(std::string_view json, const std::string& path) {
-  const HubJson index = parse_hub_json(json, path, Fault::Checkpoint);
+  const nlohmann::json index = parse_hub_map(json, path, Fault::Checkpoint);
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
     fail(Fault::Checkpoint, path, " has no weight_map of names and files; copy it again");
   std::map<std::string, std::string> out;
@@ -42,7 +32,7 @@ std::map<std::string, std::string> parse_hub_index(std::string_view json, const 
     while (at.starts_with("./")) at.erase(0, 2);
     if (at.empty() || at.find('/') != std::string::npos || at == "." || at == "..")
       fail(Fault::Checkpoint, path, ": the file of tensor '", printable(name), "' is ",
-           printable(file.dump(-1, ' ', true, HubJson::error_handler_t::replace)),
+           printable(file.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)),
            "; it must be the name of a file beside it");
     out[name] = at;
   }
@@ -50,14 +40,14 @@ std::map<std::string, std::string> parse_hub_index(std::string_view json, const 
 }
 
 bool HubWeights::are_in(const std::string& folder) {
-  return is_named(fs::path(folder) / kHubWeights) || is_named(fs::path(folder) / kHubIndex);
+  return is_named_in(folder, kHubWeights) || is_named_in(folder, kHubIndex);
 }
 
 HubWeights HubWeights::open(const std::string& folder) {
   const fs::path at = folder;
   HubWeights out;
   if (!are_in(folder)) refuse_without_weights(folder);
-  if (is_named(at / kHubWeights)) {
+  if (is_named_in(folder, kHubWeights)) {
     out.add_file((at / kHubWeights).string());
     return out;
   }
