@@ -52,10 +52,18 @@ std::vector<std::string> words_of_compiler(const std::string& compiler) {
   return out;
 }
 
+/// It does not get the secret by which the script's ranks know each other.
+ProcessResult run_compiler(const std::vector<std::string>& command) {
+  ProcessOptions options;
+  options.timeout_seconds = kCompileSeconds;
+  options.environment = {"TESSERA_SECRET="};
+  return run_process(command, options);
+}
+
 ProcessResult version_of(const std::string& compiler) {
   std::vector<std::string> command = words_of_compiler(compiler);
   command.emplace_back("--version");
-  return run_process(command);
+  return run_compiler(command);
 }
 
 std::string found_compiler(const EnvironmentVariables& environment) {
@@ -230,10 +238,7 @@ std::string compile(const std::string& path, const std::string& script, const Sc
        {script, std::string("-MMD"), std::string("-MF"), scratch.path("rule"), std::string("-o"),
         scratch.path("program"), std::string("-x"), std::string("none"), tools.library})
     command.push_back(word);
-  ProcessOptions options;
-  options.timeout_seconds = kCompileSeconds;
-  options.environment = {"TESSERA_SECRET="};  // for the script's ranks alone
-  const ProcessResult result = run_process(command, options);
+  const ProcessResult result = run_compiler(command);
   if (!result.ok()) fail_to_compile(path, tools, result);
   return result.errors;
 }

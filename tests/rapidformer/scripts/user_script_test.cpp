@@ -198,6 +198,21 @@ TEST(UserScript, IsCompiledAgainWhereItWasEditedMeanwhile) {
   EXPECT_FALSE(scripts.compiled_now());
 }
 
+/// What ranks know each other by is not for what they start.
+TEST(UserScript, ItsCompilerHasNoSecret) {
+  Scripts scripts;
+  const std::string seen = scripts.folder / "seen",
+                    command = scripts.write("compiler.sh",
+                                            text("echo \"[$TESSERA_SECRET]\" >> ", seen, "\nexec ",
+                                                 scripts.tools.compiler, " \"$@\"\n"));
+  scripts.tools.compiler = "sh " + command;
+  setenv("TESSERA_SECRET", "0123456789abcdef", 1);
+  scripts.program_of("return 0;");
+  unsetenv("TESSERA_SECRET");
+  EXPECT_TRUE(read_file(seen).starts_with("[]\n"));
+  EXPECT_EQ(read_file(seen).find("0123456789abcdef"), std::string::npos);
+}
+
 TEST(UserScript, TwoRunsAtOnceHaveTheSameProgram) {
   Scripts scripts;
   const std::string path = scripts.write("script.cpp", "int main() { return 7; }\n");
