@@ -40,7 +40,7 @@ class MeetingFollower {
   std::vector<Socket> meet() {
     reach_leader();
     // Rank 0's own time is over before this.
-    read_table(await_word(Word::Table, steady_clock::now() + limit_ + kVerdict));
+    take_table(await_word(Word::Table, steady_clock::now() + limit_ + kVerdict));
     // Rank 0 begins its second part, however long this rank has waited, and is to hear in time of
     // what does not go well.
     until_ = steady_clock::now() + limit_;
@@ -183,18 +183,9 @@ class MeetingFollower {
     return rest;
   }
 
-  void read_table(const std::string& table) {
-    listens_.resize(ranks_.size());
-    const std::size_t bytes = sizeof(world_) + listens_.size() * sizeof(Endpoint);
-    if (table.size() != bytes)
-      fail(Fault::Peer, me(), " gets a table of ", table.size(), " bytes from rank 0, and ", bytes,
-           " are right; start the same program on all ranks");
-    std::memcpy(&world_, table.data(), sizeof(world_));
-    std::memcpy(listens_.data(), table.data() + sizeof(world_), listens_.size() * sizeof(Endpoint));
-    for (std::size_t r = 1; r < static_cast<std::size_t>(where_.rank); ++r)
-      if (!listens_[r].valid())
-        fail(Fault::Peer, me(), " gets a table of rank 0 without an address of rank ", r,
-             "; start the same program on all ranks");
+  void take_table(const std::string& table) {
+    Table all = process::read_table(table, where_.rank, where_.size, me());
+    world_ = all.world, listens_ = std::move(all.listens);
     callers_->let_dial(listens_[static_cast<std::size_t>(where_.rank)]);
     // Ranks of rank 0's host may have come by an address that means only that host there.
     for (Endpoint& listens : listens_) {

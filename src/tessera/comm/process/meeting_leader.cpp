@@ -42,6 +42,34 @@ std::string protocol_problem(const Greeting& theirs) {
               "); start the same program on all ranks");
 }
 
+Verdict verdict_on(const Greeting& greeting, const Rendezvous& where, const std::string& from) {
+  const Greeting& it = greeting;
+  const auto wrong = [](const std::string& why) { return Verdict{false, false, why}; };
+  const std::string own_run = greeting_of(where, 0, 0).run.data();
+  const std::string their_run(it.run.data(), strnlen(it.run.data(), it.run.size()));
+  const std::string wrong_protocol = protocol_problem(it);
+  // A run of another version that has a name is another run first.
+  const bool both_named = !own_run.empty() && !their_run.empty();
+  if (!wrong_protocol.empty() && !(both_named && own_run != their_run))
+    return wrong(text("rank ", it.rank, " (", from, ") is ", wrong_protocol));
+  if (their_run != own_run || it.world != 0)
+    return {
+        false, true,
+        text("rank 0 at ", where_text(where), " belongs to the run '", own_run,
+             "', and this rank to '", printable(their_run), "'; give every run a port of its own")};
+  if (it.size != where.size)
+    return wrong(text("rank ", it.rank, " (", from, ") was told that there are ", it.size,
+                      " ranks, and rank 0 that there are ", where.size,
+                      "; give all ranks the same number (", where.source, ")"));
+  if (it.rank < 0 || it.rank >= where.size)
+    return wrong(text("a process at ", from, " says that it is rank ", it.rank, ", and there are ",
+                      where.size, " ranks; give each process a rank from 0 to ", where.size - 1));
+  if (it.port < 1 || it.port > kHighestPort)
+    return wrong(text("rank ", it.rank, " (", from, ") says that it listens at port ", it.port,
+                      "; start the same program on all ranks"));
+  return {true, false, ""};
+}
+
 std::string where_text(const Rendezvous& where) {
   const bool six = where.address.find(':') != std::string::npos;
   return text(six ? "[" : "", where.address, six ? "]:" : ":", where.port,
@@ -127,49 +155,23 @@ void MeetingLeader::look_for_ends(std::span<const pollfd> ranks) {
 
 void MeetingLeader::take(const Greeting& it, Line& line) {
   const std::string from = to_text(other_end(line.socket()));
-  const auto refuse = [&](const std::string& why) {
-    line.say(Word::Refusal, why, steady_clock::now() + 1s, Fault::Usage, true);
-    line = Line();
+  Verdict verdict = verdict_on(it, where_, from);
+  const auto taken = [&] {
+    return it.rank == 0 || ranks_[static_cast<std::size_t>(it.rank)].open();
   };
-  const Greeting mine = greeting_of(where_, 0, 0);
-  const std::string own_run = mine.run.data();
-  const std::string their_run(it.run.data(), strnlen(it.run.data(), it.run.size()));
-  const std::string wrong_protocol = protocol_problem(it);
-  // A run of another version that has a name is another run first.
-  const bool both_named = !own_run.empty() && !their_run.empty();
-  if (!wrong_protocol.empty() && !(both_named && own_run != their_run)) {
-    const std::string all = text("rank ", it.rank, " (", from, ") is ", wrong_protocol);
-    refuse(all);
-    give_up(Fault::Usage, all);
-  }
-  if (their_run != own_run || it.world != 0) {
-    callers_.note(text("rank ", it.rank, " of another run at ", from));
-    return refuse(text("rank 0 at ", where_text(where_), " belongs to the run '", own_run,
-                       "', and this rank to '", printable(their_run),
-                       "'; give every run a port of its own"));
-  }
-  std::string why;
-  if (it.size != where_.size) {
-    why = text("rank ", it.rank, " (", from, ") was told that there are ", it.size,
-               " ranks, and rank 0 that there are ", where_.size,
-               "; give all ranks the same number (", where_.source, ")");
-  } else if (it.rank < 0 || it.rank >= where_.size) {
-    why = text("a process at ", from, " says that it is rank ", it.rank, ", and there are ",
-               where_.size, " ranks; give each process a rank from 0 to ", where_.size - 1);
-  } else if (it.port < 1 || it.port > kHighestPort) {
-    why = text("rank ", it.rank, " (", from, ") says that it listens at port ", it.port,
-               "; start the same program on all ranks");
-  } else if (it.rank == 0 || ranks_[static_cast<std::size_t>(it.rank)].open()) {
+  if (verdict.welcome && taken()) {
     const auto r = static_cast<std::size_t>(it.rank);
-    why =
-        text("two processes say that they are rank ", it.rank, ": ",
-             it.rank == 0 ? "the one that listens at " + where_text(where_)
-                          : "one at " + to_text(other_end(ranks_[r].socket())),
-             " and one at ", from, "; give each process a rank of its own, 0 to ", where_.size - 1);
+    const std::string first = it.rank == 0 ? "the one that listens at " + where_text(where_)
+                                           : "one at " + to_text(other_end(ranks_[r].socket()));
+    verdict = {false, false,
+               text("two processes say that they are rank ", it.rank, ": ", first, " and one at ",
+                    from, "; give each process a rank of its own, 0 to ", where_.size - 1)};
   }
-  if (!why.empty()) {
-    refuse(why);
-    give_up(Fault::Usage, why);
+  if (!verdict.welcome) {
+    line.say(Word::Refusal, verdict.why, steady_clock::now() + 1s, Fault::Usage, true);
+    line = Line();
+    if (!verdict.another_run) give_up(Fault::Usage, verdict.why);
+    return callers_.note(text("rank ", it.rank, " of another run at ", from));
   }
   if (!line.say(Word::Welcome, "", steady_clock::now())) return;  // it has gone
   const auto r = static_cast<std::size_t>(it.rank);
@@ -185,8 +187,7 @@ void MeetingLeader::send_addresses() {
     if (getrandom(&world, sizeof(world), 0) != sizeof(world))
       world = static_cast<std::uint64_t>(steady_clock::now().time_since_epoch().count());
   }
-  std::string table(reinterpret_cast<const char*>(&world), sizeof(world));
-  table.append(reinterpret_cast<const char*>(listens_.data()), listens_.size() * sizeof(Endpoint));
+  const std::string table = to_text(Table{world, listens_});
   for (std::size_t r = 1; r < ranks_.size(); ++r) {
     if (!ranks_[r].say(Word::Table, table, until_))
       give_up(Fault::Peer, text(name_of(static_cast<int>(r)),

@@ -18,6 +18,13 @@ Greeting greeting_of(const Rendezvous& where, std::uint64_t world, int port);
 std::string protocol_problem(const Greeting& theirs);
 /// "node1:29500 (MASTER_ADDR, MASTER_PORT)"
 std::string where_text(const Rendezvous& where);
+/// What rank 0 says to one at `from` who is of this run, as it has proved.
+struct Verdict {
+  bool welcome = false;
+  bool another_run = false;  // of the same secret: it is let go, and the others are awaited
+  std::string why;           // not welcome
+};
+Verdict verdict_on(const Greeting& greeting, const Rendezvous& where, const std::string& from);
 /// Listens at the address of rank 0 alone; everywhere where that is not how others reach this host.
 Listening listen_for(const Rendezvous& where, Moment until);
 

@@ -5,6 +5,8 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "tessera/base/error.h"
 #include "tessera/comm/process/sockets.h"
@@ -57,6 +59,20 @@ inline constexpr std::uint32_t kMostWords = 64 << 20, kMostOfUnproved = 4096;
 /// read of it by then is there.
 bool hear(const Socket& from, Word& word, std::string& rest, Moment until,
           std::uint32_t most = kMostWords);
+/// Whether it begins a word of at most so many bytes. Its kind, its fault may be none that there
+/// is.
+bool is_word(const Word& word, std::uint32_t most);
+
+/// What rank 0 tells the others: a number that it drew for the world, and where each rank listens.
+struct Table {
+  std::uint64_t world = 0;
+  std::vector<Endpoint> listens;
+};
+std::string to_text(const Table& table);
+/// Reads it at rank `rank` of `ranks`, which needs the addresses of those between 0 and itself.
+/// `who` is that rank, for messages. Errors: Fault::Peer.
+Table read_table(std::string_view bytes, int rank, int ranks, const std::string& who);
+
 /// The fault of a word; Fault::Peer where it is none that there is.
 Fault fault_of(std::int32_t number);
 
