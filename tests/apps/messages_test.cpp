@@ -234,6 +234,25 @@ TEST(Messages, SeveralProblemsAreToldAtOnce) {
                           "  no file '@/no.txt'; nothing in '@' has a name like it\n"));
 }
 
+/// A file of something else: its first keys are told, with names like theirs, and how many there
+/// are.
+TEST(Messages, OfManyUnknownKeys) {
+  const Folder folder;
+  std::string keys;
+  for (int i = 0; i < 100'000; ++i) keys += text("layrs-", 100'000 + i, " = 1\n");
+  folder.write("keys.toml", keys);
+  folder.write("text.txt", some_text());
+  const Ran ran =
+      run(words(folder.expand("train --data @/text.txt --output @/new --config @/keys.toml")));
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_NE(ran.err.find(folder.expand("unknown key layrs-100019 in @/keys.toml:20")),
+            std::string::npos);
+  EXPECT_EQ(ran.err.find("layrs-100020 "), std::string::npos);
+  EXPECT_NE(ran.err.find("and 99980 more unknown keys; is this a file of a run?"),
+            std::string::npos)
+      << ran.err;
+}
+
 TEST(Messages, OfResume) {
   const Folder folder;
   folder.write("text.txt", some_text());
@@ -265,6 +284,22 @@ TEST(Messages, OfResume) {
   EXPECT_EQ(other.code, 2);
   EXPECT_NE(other.err.find("has seen other samples: the data's digest is "), std::string::npos)
       << other.err;
+  // Data to validate on decides which checkpoint is the best.
+  const std::string apart =
+      "train --preset gpt2-tiny --heads 4 --data @/text.txt --steps 2 --layers 1 --valid-data "
+      "@/v.txt ";
+  folder.write("v.txt", some_text());
+  ASSERT_EQ(run(words(folder.expand(apart + "--output @/apart"))).code, 0);
+  EXPECT_EQ(run(words(folder.expand(apart + "--output @/apart --resume auto"))).code, 0);
+  folder.write("v.txt", some_text() + "line");
+  const Ran valid = run(words(folder.expand(apart + "--output @/apart --resume auto")));
+  EXPECT_EQ(valid.code, 2);
+  EXPECT_NE(valid.err.find("has seen other samples: the digest of valid-data is "),
+            std::string::npos)
+      << valid.err;
+  const Ran taken =
+      run(words(folder.expand(apart + "--output @/apart --resume auto --allow-changes")));
+  EXPECT_EQ(taken.code, 0) << taken.err;
   // Also if the checkpoint's vocabulary lacks a letter of it; other problems are told beside it.
   folder.write("letters.txt", some_text() + "QUX");
   const std::string letters = train + "--steps 2 --resume auto --data @/letters.txt ";

@@ -257,6 +257,19 @@ TEST(LineBlocks, NumberLinesAcrossBlocksAndFiles) {
   }
 }
 
+TEST(LineBlocks, LinesHaveALimit) {
+  const TestFolder folder;
+  write_atomically(folder / "a",
+                   "1\n2\n" + std::string(static_cast<std::size_t>(kMostLineBytes) + 1, 'x'));
+  const std::vector<std::string> paths = {folder / "a"};
+  LineBlocks blocks(paths);
+  LineBlock block;
+  ASSERT_TRUE(blocks.next(block));
+  const std::string message = message_of([&] { blocks.next(block); });
+  EXPECT_NE(message.find("/a' line 3: a line of more than 64.0 MiB begins here"), std::string::npos)
+      << message;
+}
+
 TEST(Sentences, EndWhereARuleSaysSo) {
   const struct {
     const char *why, *text, *sentences;

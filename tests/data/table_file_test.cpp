@@ -9,6 +9,7 @@
 
 #include "data/test_data.h"
 #include "tessera/base/text.h"
+#include "tessera/data/json_lines.h"
 
 namespace tessera {
 namespace {
@@ -164,6 +165,30 @@ TEST(TableFile, RefusesDamage) {
             std::string::npos);
   EXPECT_NE(message_of([&] { read_table("none.csv", wanted); }).find("none.csv"),
             std::string::npos);
+}
+
+/// Parsed, a row takes some times its bytes: what is no row, for want of new lines or of a quote,
+/// is told before it takes all memory.
+TEST(TableFile, RowsHaveALimit) {
+  const std::string too_long(static_cast<std::size_t>(kMostLineBytes) + 1, 'x');
+  const std::string says = "of more than 64.0 MiB begins here";
+  const struct {
+    const char *path, *begin, *end, *where;
+  } cases[] = {
+      {"a.csv", "a,b\n1,", "\n", "'a.csv' line 2: a row"},
+      {"a.csv", "a,b\n\n1,\"\n", "\"\n", "'a.csv' line 3: a row"},
+      {"a.tsv", "a\tb\n1\t2\n3\t", "", "'a.tsv' line 3: a row"},
+      {"a.jsonl", "{\"a\": 1}\n{\"a\": \"", "\"}\n", "'a.jsonl' line 2: a line"},
+  };
+  for (const auto& c : cases) {
+    SCOPED_TRACE(c.where);
+    const std::string message =
+        message_of([&] { read_as(c.path, c.begin + too_long + c.end, {"a"}); });
+    EXPECT_NE(message.find(text(c.where, " ", says)), std::string::npos) << message.substr(0, 300);
+  }
+  const std::string fields =
+      message_of([&] { read_as("a.csv", "a\n" + std::string(kMostFields + 1, ','), {"a"}); });
+  EXPECT_NE(fields.find("a row has at most 100000 fields"), std::string::npos) << fields;
 }
 
 /// The Microsoft Research Paraphrase Corpus, as it was published and as GLUE has it: tabs, no

@@ -573,6 +573,30 @@ TEST(CheckpointFolder, TwoSaversDoNotDisturbEachOther) {
   EXPECT_EQ(verify_checkpoints(folder.path()), std::vector<std::string>{});
 }
 
+/// A run beside it removes its older ones: that is no damage.
+TEST(CheckpointFolder, WhatGoesWhileItIsVerifiedIsNotDamaged) {
+  const TestFolder folder;
+  for (int step = 1; step <= 3; ++step)
+    save(folder.path(), step, small_model(0), {.keep_last = 3, .calls = unflushed()});
+  const std::string first = folder / "step-00000001", second = folder / "step-00000002";
+  std::vector<std::string> gone;
+  const CheckpointJudge prunes = [&](const Checkpoint& checkpoint) {
+    if (checkpoint.path() != first) return;
+    fs::remove_all(second);  // before it is read
+    fs::remove_all(first);   // while it is
+    fail(Fault::Checkpoint, "a file is missing");
+  };
+  EXPECT_EQ(verify_checkpoints(folder.path(), prunes, &gone), std::vector<std::string>{});
+  EXPECT_EQ(gone, (std::vector<std::string>{first, second}));
+  const std::string all = message_of([&] {
+    verify_checkpoints(folder.path(), [&](const Checkpoint& checkpoint) {
+      fs::remove_all(checkpoint.path());
+      fail(Fault::Checkpoint, "a file is missing");
+    });
+  });
+  EXPECT_NE(all.find("were removed while they were read"), std::string::npos) << all;
+}
+
 // ---- failures of the system
 
 /// The calls of the system, of which one fails; a count and a log of all.

@@ -31,7 +31,11 @@ int inspect_command(const Arguments& arguments, Console& console, const OwnFamil
   const CheckpointJudge judge = recorded_run_judge(families, RecordedUse::Weights);
   const bool verify = parsed.take_switch("verify");
   if (verify) {
-    const std::vector<std::string> damage = verify_checkpoints(path, judge);
+    std::vector<std::string> gone;
+    const std::vector<std::string> damage = verify_checkpoints(path, judge, &gone);
+    for (const std::string& folder : gone)
+      console.err << "notice: '" << folder
+                  << "' was removed while it was read, as a run does with its older ones\n";
     if (!damage.empty()) fail(Fault::Checkpoint, join(damage, "\n  "));
     console.out << "intact: every byte of " << path << " is as it was saved\n";
   }

@@ -120,6 +120,7 @@ void hold_out(Dataset& data, const std::vector<std::string>& paths) {
     const std::span<const std::int32_t> all = data.tokens.all();
     data.tokens = TokenStream({all.begin(), all.end()}, data.vocabulary.encode(loaded.bytes));
     data.held_out_files = loaded.files;
+    data.held_out_digest = digest_of(loaded);
   } catch (const Error& error) {
     throw error.with(text("in the validation text of '", loaded.files.front().path, "'"));
   }

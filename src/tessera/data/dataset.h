@@ -59,6 +59,8 @@ struct Dataset {
   /// Of a test part: it does not say what is to be predicted. Labels of rows are kIgnoredLabel
   /// then, others 0.
   bool unlabelled = false;
+  /// Of what is held out, where that is files of its own and no part of `digest`.
+  std::string held_out_digest = {};
 
   DataKind kind() const {
     return of_program    ? DataKind::Program

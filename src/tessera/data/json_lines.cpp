@@ -124,6 +124,14 @@ std::vector<std::vector<std::string>> texts_in_line(std::string_view line,
   return wanted.take();
 }
 
+void require_line_length(std::int64_t bytes, const LinePlace& place, const char* what) {
+  if (bytes > kMostLineBytes)
+    fail(Fault::Data, "'", *place.path, "' line ", place.line, ": a ", what, " of more than ",
+         bytes_text(kMostLineBytes),
+         " begins here, the most there is room for; give the file a new line for each text, or ",
+         "cut this one into several");
+}
+
 LineBlocks::LineBlocks(std::span<const std::string> paths, std::int64_t block_bytes)
     : paths_(paths), block_bytes_(block_bytes) {
   for (const std::string& path : paths_) {
@@ -150,6 +158,7 @@ bool LineBlocks::next(LineBlock& out) {
         out.bytes.resize(had + newline + 1);
         break;
       }
+      require_line_length(std::ssize(out.bytes), {&paths_[file_], line_});
     }
     if (begin == 0 && out.bytes.starts_with(kByteOrderMark))
       out.bytes.erase(0, kByteOrderMark.size());

@@ -11,6 +11,10 @@
 
 namespace tessera {
 
+/// Longest line of JSON lines, and longest row of a table, in bytes: parsed, it takes some times as
+/// much memory. What is longer is mostly no line: the newlines are missing, or a quote is.
+inline constexpr std::int64_t kMostLineBytes = 64 << 20;
+
 /// Where a line is, for messages.
 struct LinePlace {
   const std::string* path = nullptr;
@@ -25,6 +29,9 @@ std::vector<std::vector<std::string>> texts_in_line(std::string_view line,
                                                     std::span<const std::string> keys,
                                                     const LinePlace& place);
 
+/// Errors: Fault::Data: a line, or `what` else begins there, has more than kMostLineBytes.
+void require_line_length(std::int64_t bytes, const LinePlace& place, const char* what = "line");
+
 /// Some lines of a file.
 struct LineBlock {
   std::string bytes;
@@ -38,7 +45,8 @@ class LineBlocks {
   /// `paths` outlive it and its blocks. Errors: as of InputFile.
   explicit LineBlocks(std::span<const std::string> paths, std::int64_t block_bytes = 1 << 20);
   /// The next block of whole lines, each with its newline but for one that a file ends without;
-  /// false: there is none. A byte order mark at the start of a file is left out.
+  /// false: there is none. A byte order mark at the start of a file is left out. Errors: as of
+  /// InputFile; a line that is too long.
   bool next(LineBlock& out);
   std::int64_t bytes_read() const { return done_; }
   std::int64_t bytes() const { return bytes_; }

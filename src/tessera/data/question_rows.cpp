@@ -103,6 +103,7 @@ Dataset encoded_questions(const RowsChoice& choice, Vocabulary vocabulary,
   encode_questions(apart.all, vocabulary, *questions);
   Dataset out{std::move(vocabulary), TokenStream::none(), train.files, apart.files,
               digest_of_questions(train.all)};
+  if (!choice.valid_paths.empty()) out.held_out_digest = digest_of_questions(apart.all);
   out.unlabelled = choice.tests && std::ranges::all_of(train.all.all, [](const Question& question) {
                      return question.answers.empty();
                    });

@@ -319,6 +319,7 @@ Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const LoadedRow
               apart.files,           digest_of_rows(train), nullptr};
   out.rows = std::move(where);
   out.labels = labels_of_rows(choice, train, apart);
+  if (!split) out.held_out_digest = digest_of_rows(apart);
   out.unlabelled = choice.tests && !choice.label_column.empty() &&
                    std::ranges::all_of(out.labels.of_rows,
                                        [](std::int32_t label) { return label == kIgnoredLabel; });

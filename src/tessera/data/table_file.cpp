@@ -10,6 +10,7 @@
 #include "tessera/base/utf8.h"
 #include "tessera/data/file.h"
 #include "tessera/data/json_cells.h"
+#include "tessera/data/json_lines.h"
 #include "tessera/data/other_kinds.h"
 
 namespace tessera {
@@ -34,9 +35,12 @@ class DelimitedRows {
     if (at_ == bytes_.size()) return false;
     names_ = names;
     begin_ = line_;
+    row_ = at_;
     fields.clear();
     for (bool more = true; more;) {
       field_ = fields.size();
+      if (field_ == kMostFields)
+        refuse("a row has at most ", kMostFields, " fields; is the file of this format?");
       const std::size_t begin = at_;
       fields.push_back(quotes_ && bytes_[at_] == '"' ? quoted() : plain());
       if (bad_ < at_) {
@@ -80,6 +84,7 @@ class DelimitedRows {
   std::string plain() {
     const std::size_t begin = at_;
     at_ = std::min(bytes_.find_first_of(ends_, at_), bytes_.size());
+    require_length(at_);
     const bool ends_line = at_ == bytes_.size() || bytes_[at_] == '\n';
     if (ends_line && at_ > begin && bytes_[at_ - 1] == '\r') --at_;
     const std::string_view out = bytes_.substr(begin, at_ - begin);
@@ -99,6 +104,7 @@ class DelimitedRows {
         refuse("the quote that begins the field is not closed; close it, or, if no field is in ",
                "quotes, give tabs and the format tsv");
       }
+      require_length(quote);
       out += bytes_.substr(at_, quote - at_);
       line_ += count_lines(at_, quote);
       at_ = quote + 1;
@@ -109,6 +115,11 @@ class DelimitedRows {
       refuse("something stands behind the quote that closes the field; double quotes that belong ",
              "to the text");
     return out;
+  }
+
+  /// Of the row, as far as it is known.
+  void require_length(std::size_t end) const {
+    require_line_length(static_cast<std::int64_t>(end - row_), {&path_, begin_}, "row");
   }
 
   template <typename... Parts>
@@ -125,7 +136,7 @@ class DelimitedRows {
   std::string_view ends_;  // of a field without quotes
   std::size_t bad_;        // the first byte that is not UTF-8, or npos
   std::span<const std::string> names_;
-  std::size_t at_ = 0, field_ = 0;
+  std::size_t at_ = 0, row_ = 0, field_ = 0;
   std::int64_t line_ = 1, begin_ = 1;
 };
 
@@ -212,6 +223,7 @@ void read_json_lines(std::string_view bytes, const std::string& path,
     const std::string_view row = bytes.substr(at, end - at);
     at = end + 1;
     if (row.find_first_not_of(" \t\r") == row.npos) continue;
+    require_line_length(std::ssize(row), {&path, line});
     try {
       std::vector<std::string> cells = cells_in_line(row, wanted, {&path, line}, may_lack);
       for (std::size_t i = 0; i < cells.size(); ++i) out.columns[i].push_back(std::move(cells[i]));
@@ -287,7 +299,9 @@ std::vector<std::string> table_columns(const std::string& path, const TableOptio
   }
   const std::size_t begin = std::min(bytes.find_first_not_of(" \t\r\n"), bytes.size());
   const std::int64_t line = 1 + std::ranges::count(bytes.substr(0, begin), '\n');
-  return keys_in_line(bytes.substr(begin, bytes.find('\n', begin) - begin), {&path, line});
+  const std::string_view first = bytes.substr(begin, bytes.find('\n', begin) - begin);
+  require_line_length(std::ssize(first), {&path, line});
+  return keys_in_line(first, {&path, line});
 }
 
 Table parse_table(std::string_view bytes, const std::string& path,

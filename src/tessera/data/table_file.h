@@ -18,6 +18,9 @@ enum class TableFormat {
 };
 inline constexpr std::array<std::string_view, 3> kTableFormats = {"csv", "tsv", "jsonl"};
 
+/// Most fields of a row of CSV or TSV.
+inline constexpr std::size_t kMostFields = 100'000;
+
 /// By how the path ends, in small or capital letters: .csv, .tsv, .jsonl, .json. Nothing:
 /// otherwise.
 std::optional<TableFormat> table_format(std::string_view path);
@@ -64,7 +67,8 @@ TableFormat table_format(const std::string& path, const TableOptions& options);
 /// Errors: Fault::Data: as of read_file; an empty file, or one without a row; a column that is not
 /// there, with those that are, or that is there twice; with the line and the column: a row of more
 /// or fewer fields than there are columns, a quote that is not closed or stands within a field,
-/// bytes that are not UTF-8, what is no JSON object, a key without a text. Fault::Usage: no format
+/// bytes that are not UTF-8, what is no JSON object, a key without a text, a row of more than
+/// kMostLineBytes (json_lines.h) or of more than kMostFields. Fault::Usage: no format
 /// is told, and the path has none; names for JSON lines.
 Table read_table(const std::string& path, std::span<const std::string> wanted,
                  const TableOptions& options = {});

@@ -173,6 +173,7 @@ Dataset encoded_sentences(const RowsChoice& choice, Vocabulary vocabulary,
   out.rows = std::move(where);
   out.labels = std::move(labels);
   out.unlabelled = untagged;
+  if (!split) out.held_out_digest = digest_of_sentences(apart);
   return out;
 }
 

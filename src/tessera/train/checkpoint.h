@@ -174,9 +174,11 @@ auto naming_intact(const std::string& path, std::string_view words, const Checkp
 }
 
 /// As verify(), for each checkpoint at or below `path`, those included that do not open, and what
-/// `judge` says of those that are intact. Errors: Fault::Checkpoint: there is none.
+/// `judge` says of those that are intact. What goes meanwhile, as a run removes its older ones, is
+/// not damaged: its paths are added to `gone`. Errors: Fault::Checkpoint: there is none, or all go.
 std::vector<std::string> verify_checkpoints(const std::string& path,
-                                            const CheckpointJudge& judge = {});
+                                            const CheckpointJudge& judge = {},
+                                            std::vector<std::string>* gone = nullptr);
 
 /// Whether a model that wants `expected` can take the tensors of a checkpoint: "" if it can, else
 /// one message of up to three lists: missing, unexpected and mis-shaped tensors, the first 20 of

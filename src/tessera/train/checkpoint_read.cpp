@@ -229,12 +229,23 @@ void require_intact(const Checkpoint& checkpoint) {
   if (!problems.empty()) fail(Fault::Checkpoint, join(problems, "\n"));
 }
 
-std::vector<std::string> verify_checkpoints(const std::string& path, const CheckpointJudge& judge) {
-  std::vector<std::string> out;
-  for (const std::string& folder : find_checkpoints(path)) {
+std::vector<std::string> verify_checkpoints(const std::string& path, const CheckpointJudge& judge,
+                                            std::vector<std::string>* gone) {
+  std::vector<std::string> out, went;
+  const std::vector<std::string> all = find_checkpoints(path);
+  for (const std::string& folder : all) {
     const std::vector<std::string> problems = verify_folder(folder, judge);
-    out.insert(out.end(), problems.begin(), problems.end());
+    std::error_code ignored;
+    if (!problems.empty() && !std::filesystem::exists(folder, ignored))
+      went.push_back(folder);
+    else
+      out.insert(out.end(), problems.begin(), problems.end());
   }
+  if (went.size() == all.size())
+    fail(Fault::Checkpoint, "all checkpoints of '", path,
+         "' were removed while they were read: ", join(went),
+         "; name another one, or the folder of a run");
+  if (gone != nullptr) *gone = std::move(went);
   return out;
 }
 

@@ -10,10 +10,10 @@
 
 namespace tessera {
 
-/// Of what a run trains on; empty: not known.
+/// Of a run's data; empty: not known, or there is none.
 struct DataDigests {
-  std::string text;
-  std::string ids;  // that the text has in its vocabulary
+  std::string text, held_out;  // Dataset::digest, held_out_digest
+  std::string ids;             // that the text has in its vocabulary
 };
 
 /// Holds a run against the checkpoint `path` that it goes on from: what may not change is a

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "tessera/base/counted.h"
 #include "tessera/base/text.h"
 #include "tessera/base/words.h"
 #include "tessera/train/config.h"
@@ -49,13 +50,16 @@ std::string as_written(const Meant& setting) {
 /// The settings of one origin by field, in the order of their first mention.
 std::vector<Meant> meant(const std::vector<Setting>& settings, std::string_view prefix,
                          Problems& problems) {
+  constexpr std::size_t kMostUnknown = 20;  // that are told, each with names like it
   std::vector<Meant> out;
+  std::size_t unknown = 0;
+  const char* const kind = prefix.empty() ? "key" : "flag";
   for (const Setting& setting : settings) {
     const FoundField found = find_field(setting.key);
     const Field* field = found.field;
     if (field == nullptr) {
-      problems.add(text("unknown ", prefix.empty() ? "key " : "flag ", setting.source,
-                        near_fields(setting.key, prefix)));
+      if (++unknown <= kMostUnknown)
+        problems.add(text("unknown ", kind, " ", setting.source, near_fields(setting.key, prefix)));
       continue;
     }
     std::vector<std::string> values = found.negated ? negation(setting.values) : setting.values;
@@ -71,6 +75,9 @@ std::vector<Meant> meant(const std::vector<Setting>& settings, std::string_view 
                         " disagree; both tell ", field->name, ", give one"));
     }
   }
+  if (unknown > kMostUnknown)
+    problems.add(text("and ", counted(unknown - kMostUnknown, text("more unknown ", kind)),
+                      "; is this a file of a run?"));
   return out;
 }
 

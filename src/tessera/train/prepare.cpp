@@ -104,8 +104,8 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems, Oth
                            "no less time than in f32"));
   add_notice_of_unread_scale(config, notices);
   const std::string ids = data ? ids_digest(*data) : "";
-  if (from)
-    compare_run(config, from->run, from->checkpoint.path(), {digest, ids}, notices, problems);
+  const DataDigests digests = {digest, data ? data->held_out_digest : "", ids};
+  if (from) compare_run(config, from->run, from->checkpoint.path(), digests, notices, problems);
   const bool other_data = from && !digest.empty() && digest != from->run.data;
   if (!other_data || config.allow_changes) {
     for (const Error& problem : of_data.list()) problems.add(problem, {"data"});

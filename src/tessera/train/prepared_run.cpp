@@ -35,6 +35,7 @@ CheckpointRecord checkpoint_record(const PreparedRun& run, std::int64_t step,
   out.texts[kRecordedVocabulary] = run.data.vocabulary.to_json();
   out.texts[kRecordedData] = run.data.digest;
   if (!run.ids.empty()) out.texts[kRecordedIds] = run.ids;
+  if (!run.data.held_out_digest.empty()) out.texts[kRecordedHeldOut] = run.data.held_out_digest;
   if (!run.data.labels.empty())
     out.texts[kRecordedLabels] = label_names_json(run.data.labels.names);
   if (!run.hub_config.empty()) out.texts[kRecordedHubConfig] = run.hub_config;

@@ -52,11 +52,13 @@ class Problems {
 
   bool empty() const { return list_.empty(); }
   const std::vector<Error>& list() const { return list_; }
-  /// Errors: one that says all there is, if there is any; its fault is that of the first.
+  /// Errors: one that says all there is, if there is any, as far as a screen has room; its fault is
+  /// that of the first.
   void raise() const;
 
  private:
   std::vector<Error> list_;
+  std::set<std::string, std::less<>> known_;  // the texts of them
   std::set<std::string, std::less<>> refused_;
   bool closed_ = false;
 };

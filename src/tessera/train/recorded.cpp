@@ -111,6 +111,9 @@ RecordedRun recorded_run(const Checkpoint& checkpoint, const OwnFamilies& famili
                   Vocabulary::from_json(recorded(checkpoint, kRecordedVocabulary),
                                         text(checkpoint.path(), "/", kManifestName)),
                   recorded(checkpoint, kRecordedData)};
+  const auto& texts = checkpoint.record().texts;
+  if (const auto held_out = texts.find(kRecordedHeldOut); held_out != texts.end())
+    out.held_out = held_out->second;
   if (const auto labels = checkpoint.record().texts.find(kRecordedLabels);
       labels != checkpoint.record().texts.end())
     out.labels = parse_label_names(labels->second, where);

@@ -12,9 +12,9 @@ namespace tessera {
 
 // Names of the texts in a checkpoint's record.
 inline constexpr const char *kRecordedConfig = "config", *kRecordedVocabulary = "vocabulary",
-                            *kRecordedData = "data", *kRecordedChanges = "changes",
-                            *kRecordedHubConfig = "hub-config", *kRecordedLabels = "labels",
-                            *kRecordedIds = "ids";
+                            *kRecordedData = "data", *kRecordedHeldOut = "held-out-data",
+                            *kRecordedChanges = "changes", *kRecordedHubConfig = "hub-config",
+                            *kRecordedLabels = "labels", *kRecordedIds = "ids";
 
 /// Counts the samples that were consumed; CheckpointRecord::samples has the same number.
 inline constexpr const char* kSamplesState = "data.samples";
@@ -27,6 +27,7 @@ struct RecordedRun {
   std::map<std::string, std::string> fields;  // the same as text; later versions may know more
   Vocabulary vocabulary;
   std::string data;                      // the data's digest
+  std::string held_out = {};             // Dataset::held_out_digest
   std::vector<std::string> labels = {};  // names of what is predicted, by number; empty: none
   std::string ids = {};                  // the digest of the data's ids; empty: not recorded
 };

@@ -1,6 +1,7 @@
 #include "tessera/train/run_data.h"
 
 #include <algorithm>
+#include <new>
 
 #include "tessera/base/format.h"
 #include "tessera/base/hash.h"
@@ -33,6 +34,19 @@ Dataset encoded_for(const RunConfig& config, const std::optional<Source>& base,
   }
 }
 
+Dataset data_of(const RunConfig& config, const std::optional<Source>& base,
+                const KnownLabels& labels) {
+  if (trains_on_rows(config)) return encoded_for(config, base, labels);
+  if (trains_on_token_files(config))
+    return load_token_files(config, base ? &base->run.vocabulary : nullptr);
+  if (trains_on_pictures(config)) return load_pictures(config);
+  refuse_fields_of_token_files(config);
+  refuse_parts_of_token_files(config.data);
+  Dataset out = encoded_for(config, base, labels);
+  if (!config.valid_data.empty()) hold_out(out, config.valid_data);
+  return out;
+}
+
 }  // namespace
 
 Dataset load_test_data(const RunConfig& config, const Dataset& data, bool reads_labels) {
@@ -63,23 +77,13 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
     return out;
   if (is_of_tables(config.model) && config.label_column.empty()) return out;  // reported before
   problems.gather([&] {
-    if (trains_on_rows(config)) {
-      out = encoded_for(config, base, labels);
-      return;
+    try {
+      out = data_of(config, base, labels);
+    } catch (const std::bad_alloc&) {
+      fail(Fault::Resource, "out of memory while data '", config.data.front(), "' is read, all of ",
+           "which is held in memory; give less of it, or token files (tessera preprocess_data), ",
+           "of which a part is, or raise the limit (ulimit -v, cgroup)");
     }
-    if (trains_on_token_files(config)) {
-      out = load_token_files(config, base ? &base->run.vocabulary : nullptr);
-      return;
-    }
-    if (trains_on_pictures(config)) {
-      out = load_pictures(config);
-      return;
-    }
-    refuse_fields_of_token_files(config);
-    refuse_parts_of_token_files(config.data);
-    Dataset data = encoded_for(config, base, labels);
-    if (!config.valid_data.empty()) hold_out(data, config.valid_data);
-    out = std::move(data);
   });
   return out;
 }
