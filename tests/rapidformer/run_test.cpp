@@ -5,10 +5,12 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <sstream>
 
 #include "tessera/base/text.h"
 #include "tessera/rapidformer/command.h"
+#include "tessera/rapidformer/request.h"
 
 namespace tessera {
 namespace {
@@ -213,6 +215,28 @@ TEST_F(RapidformerRun, WordsThatAreNoFlagsAreTheCommandTessera) {
       run("--user-script a.cpp --user-script=b.cpp").err.find("'a.cpp' and 'b.cpp'; give one"),
       std::string::npos);
   EXPECT_EQ(run("--user-script @/gone.cpp --help").out, "") << "the script has its own help";
+}
+
+/// Runs that start at once find each other's folders empty.
+TEST_F(RapidformerRun, WithoutSaveEachTakesAFolderOfItsOwn) {
+  const fs::path before = fs::current_path();
+  fs::current_path(path_);
+  const auto asked = [] {
+    return std::make_unique<AskedTraining>(
+        read_rapidformer_flags({"--task", "pretraining", "--lr", "1"}, FlagsOf::Command));
+  };
+  std::vector<std::unique_ptr<AskedTraining>> runs;
+  for (int i = 1; i <= 3; ++i) {
+    runs.push_back(asked());
+    EXPECT_EQ(runs.back()->config.output, text("rapidformer-runs/run-", i));
+  }
+  std::ofstream("rapidformer-runs/run-1/metrics.jsonl") << "of a run that has begun";
+  runs.erase(runs.begin() + 1);  // one that ends before anything is in its folder
+  EXPECT_EQ(asked()->config.output, "rapidformer-runs/run-2");
+  runs.clear();
+  EXPECT_TRUE(has("rapidformer-runs/run-1"));
+  EXPECT_FALSE(has("rapidformer-runs/run-3"));
+  fs::current_path(before);
 }
 
 }  // namespace

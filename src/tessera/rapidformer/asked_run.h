@@ -2,6 +2,7 @@
 /// The parts in which flags are read: each takes what concerns it from the given flags, tells
 /// fields, and adds what is wrong.
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,7 @@ struct AskedRun {
   std::int64_t devices = 1, data_parallel = 1, global_batch_size = 0;
   bool devices_told = false;
   bool several_processes = false;
+  std::shared_ptr<const void> claim = {};  // of the output folder
 
   /// What the flags that are taken so far, the file and the preset say together.
   RunConfig so_far() const;

@@ -1,8 +1,10 @@
 #include <filesystem>
+#include <memory>
 #include <system_error>
 
 #include "tessera/base/text.h"
 #include "tessera/rapidformer/asked_run.h"
+#include "tessera/rapidformer/claimed_folder.h"
 #include "tessera/train/checkpoint.h"
 #include "tessera/train/checkpoint_folder.h"
 #include "tessera/train/fields.h"
@@ -23,12 +25,11 @@ bool same_folder(const std::string& a, const std::string& b) {
   return fs::weakly_canonical(a, ignored) == fs::weakly_canonical(b, ignored);
 }
 
-/// The first folder run-N that nothing lies in yet.
-std::string free_folder() {
-  std::error_code ignored;
+/// The first folder run-N that is not there yet, also when several runs start at once.
+std::shared_ptr<ClaimedFolder> free_folder() {
   for (int number = 1;; ++number) {
-    std::string out = (fs::path(kRunsFolder) / text("run-", number)).string();
-    if (!fs::exists(out, ignored)) return out;
+    const fs::path path = fs::path(kRunsFolder) / text("run-", number);
+    if (auto out = ClaimedFolder::take(path.string())) return out;
   }
 }
 
@@ -62,10 +63,12 @@ void take_save(AskedRun& run) {
         "metrics, the checkpoints and the trained model");
     return;
   }
-  const std::string folder = free_folder();
+  if (run.flags.help()) return;
+  const auto claimed = free_folder();
   run.notices.push_back(
-      text("no --save: metrics, checkpoints and the trained model go to ", folder));
-  run.flags.set("output", {folder}, "--save");
+      text("no --save: metrics, checkpoints and the trained model go to ", claimed->path()));
+  run.flags.set("output", {claimed->path()}, "--save");
+  run.claim = claimed;
 }
 
 /// The checkpoint of that iteration in `folder`; empty: there is none, which is a problem then.

@@ -170,6 +170,7 @@ AskedTraining read_rapidformer_flags(const Arguments& arguments, FlagsOf whose,
            [&] { take_folder_flags(run); }})
     problems.gather(part);
   out.devices_told = run.devices_told;
+  out.claim = run.claim;
   out.config = configure(run.flags.settings(), problems, out.notices, families);
   take_defaults(out.config, run);
   hold_nothing_out(out.config, run);
