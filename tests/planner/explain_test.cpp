@@ -66,7 +66,7 @@ TEST(Explain, WhatWasCompiledAndIsTooLargeDoesNotFit) {
   const std::vector<Alternative> told = alternatives_of(found, base_run(), {{}, 100, 0});
   ASSERT_EQ(told.size(), 1U);
   EXPECT_FALSE(told[0].fits);
-  EXPECT_EQ(told[0].why, "it does not fit: 110 B on the device, and the cap is 100 B");
+  EXPECT_EQ(told[0].why, "it does not fit: 110 B on the device, and what may be planned is 100 B");
 }
 
 TEST(Explain, TheHostIsNamedWhereItIsTooSmall) {

@@ -1,11 +1,15 @@
 #include "tessera/apps/auto_plan.h"
 
+#include <chrono>
 #include <map>
 #include <memory>
 
 #include "tessera/apps/ranks.h"
 #include "tessera/base/cores.h"
 #include "tessera/base/error.h"
+#include "tessera/base/format.h"
+#include "tessera/base/size.h"
+#include "tessera/base/text.h"
 #include "tessera/device/device.h"
 #include "tessera/train/memory_cap.h"
 
@@ -51,8 +55,26 @@ PlanQuestion question_of(const RunConfig& config, bool precision) {
   out.precision = precision;
   out.devices = devices_to_plan(config);
   out.cap = parse_memory_cap(config.memory_cap);
+  out.margin = config.memory_margin;
   if (!out.cap && out.machine.device.memory_bytes > 0) out.cap = out.machine.device.memory_bytes;
   return out;
+}
+
+OnProgress search_progress(Console& console) {
+  using Clock = std::chrono::steady_clock;
+  return [&console, last = Clock::now()](const SearchProgress& so_far) mutable {
+    if (Clock::now() - last < std::chrono::seconds(10)) return;
+    last = Clock::now();
+    const std::string best =
+        so_far.best == nullptr
+            ? "none fits yet"
+            : text("the best so far takes ", format("%.4g", so_far.best->seconds()), " s, ",
+                   bytes_text(so_far.best->verdict.peak()));
+    console.err << "planning: " << so_far.compared << " plans compared, " << so_far.waiting
+                << " groups of plans left, none below " << format("%.4g", so_far.bound) << " s; "
+                << best << "\n"
+                << std::flush;
+  };
 }
 
 PlanAnswer plan_for(const PlanQuestion& question) {

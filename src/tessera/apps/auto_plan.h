@@ -1,6 +1,7 @@
 #pragma once
 /// The planner, as commands ask for it.
 
+#include "tessera/apps/console.h"
 #include "tessera/planner/planner.h"
 
 namespace tessera {
@@ -21,5 +22,8 @@ std::int64_t devices_to_plan(const RunConfig& config);
 /// cores of this one. The cap is memory-cap, or else what its devices have.
 PlanQuestion question_of(const RunConfig& config, bool precision);
 PlanAnswer plan_for(const PlanQuestion& question);
+
+/// Says on the error stream how far a search is, once every ten seconds.
+OnProgress search_progress(Console& console);
 
 }  // namespace tessera

@@ -170,7 +170,8 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
 }
 
 void print_automatic(const RunConfig& config, const PlanRequest& request, Console& console) {
-  const PlanQuestion question = question_of(config, request.precision);
+  PlanQuestion question = question_of(config, request.precision);
+  question.on_progress = search_progress(console);
   const PlanAnswer answer = plan_for(question);
   console.out << (request.json ? to_json(answer, question) : to_text(answer, question))
               << std::flush;  // is there, whatever becomes of the files

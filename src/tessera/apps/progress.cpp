@@ -53,6 +53,7 @@ std::string clock_text(double seconds) {
 
 void Progress::on_start(const RunStart& start) {
   start_ = start;
+  if (every_ == 0) every_ = steps_between_lines(start.steps - start.first_step);
   for (const std::string& about : start.about) line(printable(about));
   const std::string copy =
       start.save_copy_bytes == 0
@@ -70,6 +71,13 @@ void Progress::on_start(const RunStart& start) {
   if (const std::string slow = slow_text(start); !slow.empty()) line(slow);
   if (start.first_step > 0) line(text("resuming after step ", start.first_step));
   if (start.first_step >= start.steps) line("nothing to do: all steps are done");
+}
+
+std::int64_t steps_between_lines(std::int64_t steps) {
+  constexpr std::int64_t kMostLines = 40;
+  std::int64_t out = 10;
+  while (steps > out * kMostLines) out *= 2;
+  return out;
 }
 
 void Progress::on_memory(const RunMemory& memory) {

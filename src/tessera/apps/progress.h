@@ -13,9 +13,13 @@ namespace tessera {
 /// "1:02:03", "2:03"
 std::string clock_text(double seconds);
 
+/// 10, 20, 40, 80, ...: so many that a run of `steps` has 40 lines at most.
+std::int64_t steps_between_lines(std::int64_t steps);
+
 class Progress : public RunDisplay {
  public:
-  /// Plain lines come every `log_every` steps, and for the first and the last.
+  /// Plain lines come every `log_every` steps (0: steps_between_lines()), and for the first and the
+  /// last.
   Progress(Console& console, std::int64_t log_every) : console_(console), every_(log_every) {}
 
   void on_start(const RunStart& start) override;

@@ -117,6 +117,7 @@ void fit_run_to_cap(PreparedRun& run, const Communicator* launched, Console& con
 void plan_run(PreparedRun& run, bool launched, Console& console) {
   PlanQuestion question = question_of(run.config, false);
   question.what_if = false;
+  question.on_progress = search_progress(console);
   if (launched) {
     question.devices = run.config.parallel.devices;
     question.base.asked_for["devices"] = text("--devices ", question.devices);

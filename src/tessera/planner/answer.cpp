@@ -67,7 +67,9 @@ std::string memory_text(const PlanAnswer& answer, const PlanQuestion& question) 
       out += cell(part, bytes_text(stages[s].memory.*part.bytes));
     out += "\n";
   }
-  if (question.cap) out += text("  the cap is ", bytes_text(*question.cap), "\n");
+  if (question.cap)
+    out += text("  the cap is ", bytes_text(*question.cap), ", of which ",
+                bytes_text(*question.room()), " may be planned\n");
   const HostUse host = host_use(answer.config, answer.best().verdict.host());
   if (host.memory > 0) out += text("  on the host ", bytes_text(host.memory), "\n");
   return host.file > 0 ? out + text("  in a file ", bytes_text(host.file), "\n") : out;

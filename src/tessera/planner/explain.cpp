@@ -63,7 +63,8 @@ std::string why_slower(double ratio, const std::vector<Share>& of, const std::ve
     more.push_back({of[i].what, of[i].seconds - than[i].seconds});
   const Share most = *std::ranges::max_element(more, {}, &Share::seconds),
               least = *std::ranges::min_element(more, {}, &Share::seconds);
-  if (ratio < 1.0005) return "it takes as long, within 0.05 %";
+  if (ratio <= 1 + kEquallyFast)
+    return text("it takes as long, within ", 100 * kEquallyFast, " %, and more memory");
   std::string out = text("it takes ", format("%.1f %%", 100 * (ratio - 1)), " longer");
   if (most.seconds <= 0) return out;
   out += text(": ", most.what, " ", seconds_text(most.seconds), " longer");
@@ -141,7 +142,8 @@ class Alternatives {
                   bytes_text(static_cast<std::int64_t>(bytes)), " on the ", where, ", and ", limit,
                   " ", bytes_text(static_cast<std::int64_t>(cap)));
     };
-    if (caps_.all > 0 && device > caps_.all) return told("device", device, "the cap is", caps_.all);
+    if (caps_.all > 0 && device > caps_.all)
+      return told("device", device, "what may be planned is", caps_.all);
     if (caps_.host > 0 && host > caps_.host)
       return told("host", host, "a device has there", caps_.host);
     return "";

@@ -53,7 +53,7 @@ Verify verifier(const PlanQuestion& question, const DeviceOf& device_of) {
 
 StageCaps caps_of(const PlanQuestion& question) {
   return {{},
-          static_cast<double>(question.cap.value_or(0)),
+          static_cast<double>(question.room().value_or(0)),
           static_cast<double>(question.machine.memory.memory_bytes)};
 }
 
@@ -85,7 +85,7 @@ void add_more(PlanAnswer& answer, const PlanQuestion& question, ShortModels& mod
     const SearchResult found = search.run(caps_of(more));
     if (found.fit.empty()) return;
     const Candidate& best = found.fit.front();
-    if (best.seconds() < answer.best().seconds())
+    if (best.seconds() < answer.found.least_seconds())
       answer.what_if.push_back({what, best.seconds(), to_text(best.considered.choice)});
   };
   if (question.cap) {
@@ -121,10 +121,15 @@ void take_leanest(SearchResult& found, const Verify& verify, const PlanQuestion&
   for (const Candidate& each : leanest)
     if (each.verdict.fits(caps_of(question))) found.fit.push_back(each);
   if (found.fit.empty()) refuse(question, leanest);
-  std::ranges::stable_sort(found.fit, {}, &Candidate::seconds);
+  choose(found.fit);
 }
 
 }  // namespace
+
+std::optional<std::int64_t> PlanQuestion::room() const {
+  if (!cap) return cap;
+  return static_cast<std::int64_t>(static_cast<double>(*cap) * (1 - margin / 100));
+}
 
 PlanAnswer plan_for(const PlanQuestion& question, const DeviceOf& device_of) {
   using Clock = std::chrono::steady_clock;
@@ -133,7 +138,8 @@ PlanAnswer plan_for(const PlanQuestion& question, const DeviceOf& device_of) {
   ShortModels models(question.base, question.machine, device_of);
   const Verify verify = verifier(question, device_of);
   const Space space(question.base, question.devices, question.precision);
-  Search search(question.base, question.machine, space, models, verify, question.limits);
+  Search search(question.base, question.machine, space, models, verify, question.limits,
+                question.on_progress);
   PlanAnswer out;
   out.found = search.run(caps_of(question));
   if (out.found.fit.empty()) take_leanest(out.found, verify, question);

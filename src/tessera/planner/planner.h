@@ -18,10 +18,14 @@ struct PlanQuestion {
   Machine machine;
   std::int64_t devices = 1;         // of the machine
   std::optional<std::int64_t> cap;  // bytes of a device
+  double margin = 0;                // percent of these that stay free
   bool precision = false;           // also choose the floats
   bool what_if = true;              // also plan for a little more of everything
   PlannerLimits limits = {};
+  OnProgress on_progress = {};
 
+  /// What a plan may take: the cap without the margin.
+  std::optional<std::int64_t> room() const;
   std::string machine_name() const { return machine.name.empty() ? "this machine" : machine.name; }
 };
 

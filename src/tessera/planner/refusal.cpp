@@ -88,6 +88,11 @@ std::string device_limit(const PlanQuestion& question) {
              : text("the memory of a device of ", question.machine_name());
 }
 
+/// ", of which memory-margin leaves 950"; nothing, where it leaves all.
+std::string without_margin(const PlanQuestion& question) {
+  return question.margin == 0 ? "" : text(", of which memory-margin leaves ", *question.room());
+}
+
 /// By how much it is above the caps, as a factor.
 double excess(const Verdict& verdict, const StageCaps& caps) {
   const auto of = [](std::int64_t bytes, double cap) {
@@ -131,7 +136,8 @@ std::vector<Candidate> leanest_of(const SearchResult& found, const Verify& verif
 }
 
 void require_room(const PlanQuestion& question) {
-  if (!question.cap) return;
+  const std::optional<std::int64_t> room = question.room();
+  if (!room) return;
   ModelConfig model = question.base.model;
   model.layers = 1;
   if (model.decoder_layers > 0) model.decoder_layers = 1;
@@ -148,27 +154,29 @@ void require_room(const PlanQuestion& question) {
     if (state.role != Role::Parameter || !of_layer) continue;
     const TensorType& type = step.type(state.value);
     const std::int64_t bytes = type.bytes() / (small_floats ? 2 : 1) / most;
-    require(bytes <= *question.cap, device_limit(question), " (", *question.cap,
-            " bytes) is below ", bytes, " bytes, the least that ", state.path, " ", to_text(type),
-            " takes on one of ", counted(most, "device"), " while it is read; raise the cap");
+    require(bytes <= *room, device_limit(question), " (", *question.cap, " bytes",
+            without_margin(question), ") is below ", bytes, " bytes, the least that ", state.path,
+            " ", to_text(type), " takes on one of ", counted(most, "device"),
+            " while it is read; raise the cap");
   }
 }
 
 void refuse(const PlanQuestion& question, const std::vector<Candidate>& leanest) {
   if (leanest.empty()) refuse_all_sizes(question);
   const StageCaps caps{{},
-                       static_cast<double>(question.cap.value_or(0)),
+                       static_cast<double>(question.room().value_or(0)),
                        static_cast<double>(question.machine.memory.memory_bytes)};
   const Candidate& nearest = *std::ranges::min_element(
       leanest, {}, [&](const Candidate& each) { return excess(each.verdict, caps); });
-  const std::int64_t cap = question.cap.value_or(0), host = question.machine.memory.memory_bytes;
+  const std::int64_t cap = question.room().value_or(0), host = question.machine.memory.memory_bytes;
   const bool of_device = cap > 0 && nearest.verdict.capped() > cap;
   const std::int64_t bytes = of_device ? nearest.verdict.capped() : nearest.verdict.host();
   const std::string limit =
       of_device ? device_limit(question)
                 : text("the memory of the host for a device of ", question.machine.name);
-  fail(Fault::Usage, limit, " (", of_device ? cap : host, " bytes) is below ", bytes_text(bytes),
-       " (", bytes, " bytes), the least of all that was tried, which takes ",
+  fail(Fault::Usage, limit, " (", of_device ? *question.cap : host, " bytes",
+       of_device ? without_margin(question) : "", ") is below ", bytes_text(bytes), " (", bytes,
+       " bytes), the least of all that was tried, which takes ",
        plan_text(question.base, nearest.considered.choice), "; ",
        of_device ? "raise the cap" : "offload less", ", or plan for more than ",
        counted(question.devices, "device"));

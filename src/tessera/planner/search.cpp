@@ -54,6 +54,22 @@ bool Verdict::fits(const StageCaps& caps) const {
   return out;
 }
 
+double SearchResult::least_seconds() const {
+  return fit.empty() ? kNoEnd : std::ranges::min_element(fit, {}, &Candidate::seconds)->seconds();
+}
+
+void choose(std::vector<Candidate>& fit) {
+  if (fit.empty()) return;
+  std::ranges::stable_sort(fit, {}, &Candidate::seconds);
+  const double enough = fit.front().seconds() * (1 + kEquallyFast);
+  const auto behind =
+      std::ranges::find_if(fit, [&](const Candidate& each) { return each.seconds() > enough; });
+  const auto least = std::min_element(fit.begin(), behind, [](const auto& a, const auto& b) {
+    return a.verdict.capped() < b.verdict.capped();
+  });
+  std::rotate(fit.begin(), least, least + 1);
+}
+
 /// Plans to compare the best with, and what finding them may cost.
 constexpr std::int64_t kBeside = 16, kBesideModels = 80;
 constexpr double kBesideSeconds = 1.5;  // of the best
@@ -94,15 +110,26 @@ struct Search::Run {
     return std::move(nodes[index]);
   }
   double least() const { return open.top().bound; }
-  double best() const { return result.fit.empty() ? kNoEnd : result.fit.front().seconds(); }
+  SearchProgress progress(std::int64_t short_models) const {
+    return {std::ssize(result.considered),
+            std::ssize(open),
+            short_models,
+            result.whole_plans,
+            least(),
+            result.fit.empty() ? nullptr : &result.fit.front()};
+  }
+  double best() const { return result.least_seconds(); }
+  /// All that could be as fast as the fastest, where short models tell that much too much.
+  double enough(double slack) const { return best() * (1 + slack) * (1 + kEquallyFast); }
 };
 
 Search::Search(const RunConfig& base, const Machine& machine, const Space& space,
-               ShortModels& models, Verify verify, PlannerLimits limits)
+               ShortModels& models, Verify verify, PlannerLimits limits, OnProgress on_progress)
     : space_(space),
       models_(models),
       verify_(std::move(verify)),
       limits_(limits),
+      on_progress_(std::move(on_progress)),
       bounds_(base, machine, space, models),
       composer_(stacks_of(base.model), machine) {}
 
@@ -174,10 +201,8 @@ void Search::open_leaf(const Node& node, Run& run) {
   }
   if (verdict->fits(run.caps)) {
     auto& fit = run.result.fit;
-    const auto at =
-        std::ranges::upper_bound(fit, verdict->predicted.seconds, {}, &Candidate::seconds);
-    fit.insert(at, {*node.leaf, *verdict});
-    return;
+    fit.push_back({*node.leaf, *verdict});
+    return choose(fit);
   }
   run.result.refuted.push_back({*node.leaf, *verdict});
   ++run.failures;
@@ -236,7 +261,8 @@ SearchResult Search::run(const StageCaps& caps) {
     run.push({bounds_.of_sizes(frame), Level::Sizes, frame});
   const std::int64_t most = models_.compiled() + limits_.short_models;
   while (!run.open.empty()) {
-    if (run.least() > run.best() * (1 + limits_.slack)) break;
+    if (on_progress_) on_progress_(run.progress(models_.compiled()));
+    if (run.least() > run.enough(limits_.slack)) break;
     const SearchResult& so_far = run.result;
     run.result.complete =
         models_.compiled() < most && std::ssize(so_far.fit) < limits_.whole_plans &&

@@ -45,13 +45,33 @@ struct Candidate {
   double seconds() const { return verdict.predicted.seconds; }
 };
 
+/// Plans whose predicted times differ by less than this share are equally fast: 0.1 %, a tenth of
+/// what runs of one plan differ by, and far below the error of any prediction.
+inline constexpr double kEquallyFast = 0.001;
+
 struct SearchResult {
-  std::vector<Candidate> fit;          // compiled whole, and within the cap: the best first
+  /// Compiled whole, and within the cap: the chosen one first, then by time. Chosen is, of all that
+  /// are equally fast as the fastest, the one that takes least memory: of those the faster.
+  std::vector<Candidate> fit;
   std::vector<Candidate> refuted;      // compiled whole, and above it
   std::vector<Considered> considered;  // all that were put together, in the order of the search
   std::int64_t whole_plans = 0;        // that were compiled
   bool complete = true;                // nothing else can be better, but for what short models hide
+
+  /// Of the fastest that fits, which need not be the chosen one; never, where nothing fits.
+  double least_seconds() const;
 };
+
+/// Brings plans into the order of SearchResult::fit, whatever order they are in.
+void choose(std::vector<Candidate>& fit);
+
+/// How far a search is.
+struct SearchProgress {
+  std::int64_t compared = 0, waiting = 0, short_models = 0, whole_plans = 0;
+  double bound = 0;                 // no plan that is still to be compared takes less
+  const Candidate* best = nullptr;  // the fastest so far that fits
+};
+using OnProgress = std::function<void(const SearchProgress&)>;
 
 /// Limits of the search: it ends early with what it has.
 struct PlannerLimits {
@@ -68,7 +88,7 @@ struct PlannerLimits {
 class Search {
  public:
   Search(const RunConfig& base, const Machine& machine, const Space& space, ShortModels& models,
-         Verify verify, PlannerLimits limits = {});
+         Verify verify, PlannerLimits limits = {}, OnProgress on_progress = {});
 
   SearchResult run(const StageCaps& caps);
 
@@ -94,6 +114,7 @@ class Search {
   ShortModels& models_;
   Verify verify_;
   PlannerLimits limits_;
+  OnProgress on_progress_;
   Bounds bounds_;
   Composer composer_;
 };

@@ -90,7 +90,7 @@ struct RunConfig {
   std::int64_t eval_every = 0, eval_iters = 0, eval_texts = 0;
   bool eval_at_end = true;
   std::int64_t sample_every = 0, sample_tokens = 200;
-  std::int64_t log_every = 10;
+  std::int64_t log_every = 0;  // steps; 0: 10, or more where that is above 40 lines
   std::int64_t seed = 1;
   std::string resume = "none";    // none, auto, or a path
   std::string init_from;          // a path; empty: none
@@ -126,6 +126,7 @@ struct RunConfig {
   std::string fsdp_gather = "block";
   std::string remote_device{kRemoteNone}, offload_folder;
   std::string memory_cap = "none";  // parse_memory_cap
+  double memory_margin = 5;         // percent of it that the planner leaves free
 
   /// Names of fields that neither a preset nor a file nor a flag told: a resumed run takes those of
   /// its model from the checkpoint. Of the data a preset tells nothing.
