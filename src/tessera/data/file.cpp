@@ -148,8 +148,15 @@ void AtomicFile::commit() {
 void AtomicFile::commit_both(AtomicFile& first, AtomicFile& second) {
   first.flush();
   second.flush();
+  // While they are open, the earlier files are not freed, which takes longer than both renames.
+  std::array<int, 2> earlier = {};
+  std::ranges::transform(std::array{&first, &second}, earlier.begin(), [](const AtomicFile* file) {
+    return ::open(file->path_.c_str(), O_RDONLY | O_CLOEXEC);
+  });
   first.rename_into_place();
   second.rename_into_place();
+  for (const int file : earlier)
+    if (file >= 0) ::close(file);
   sync_folder(folder_of(first.path_));
 }
 
