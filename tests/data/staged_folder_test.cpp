@@ -98,7 +98,7 @@ TEST(StagedFolder, WithoutAPlaceBesideItFilesAreRenamed) {
     for (const char* path : {"deep/out", "deep/out/readme", "deep/out/ours", "deep/out/ours-a"})
       ASSERT_EQ(::chown((at / path).c_str(), kNobody, kNobody), 0);
     for (const std::string& path : {std::string(at.path()), at / "deep"})
-      fs::permissions(path, fs::perms::others_exec, fs::perm_options::add);
+      fs::permissions(path, fs::perms::group_exec | fs::perms::others_exec, fs::perm_options::add);
     if (::seteuid(kNobody) != 0) GTEST_SKIP() << "root may write anywhere, and is no other here";
   } else {
     fs::permissions(at / "deep", fs::perms::owner_read | fs::perms::owner_exec);
