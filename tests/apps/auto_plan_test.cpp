@@ -197,7 +197,8 @@ TEST(AutoPlan, Errors) {
        "300 " +
            kModel,
        "devices 300 is more than machine h100-256 has, which is 256"},
-      {kAuto + "--devices 2 --memory-cap 1kB", "memory-cap 1kB (1000 bytes) is below"},
+      {kAuto + "--devices 2 --memory-cap 1kB",
+       "memory-cap 1kB (1000 bytes, of which memory-margin leaves 950) is below"},
       {kAuto + "--devices 2 --tensor-model-parallel-size 3",
        "tensor-model-parallel-size 3 does not divide the model's 2 heads"},
       {"plan --vocab-size 40 --html @/a.html " + kModel, "--html are for the planner; give --auto"},

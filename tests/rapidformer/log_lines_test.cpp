@@ -69,6 +69,20 @@ TEST(LogLines, TheEndHasALineOfWhatFillsNoInterval) {
   EXPECT_EQ(printed.take(), "");
 }
 
+/// As of `tessera train`: 40 lines at most.
+TEST(LogLines, WithoutAnIntervalItFollowsFromTheSteps) {
+  Printed printed;
+  LogLines lines(printed.console, every(0));
+  RunStart start;
+  start.steps = 500;
+  lines.on_start(start);
+  printed.take();
+  lines.on_step({.step = 10, .loss = 10});
+  EXPECT_EQ(printed.take(), "");
+  lines.on_step({.step = 20, .loss = 10});
+  EXPECT_TRUE(printed.take().starts_with(" iteration       20/"));
+}
+
 TEST(LogLines, LossesHaveMegatronsNames) {
   Printed printed;
   LogLines lines(printed.console, every(1));

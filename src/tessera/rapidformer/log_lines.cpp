@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tessera/apps/progress.h"
 #include "tessera/base/format.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
@@ -43,6 +44,7 @@ LogLines::LogLines(Console& console, const RunConfig& config)
 
 void LogLines::on_start(const RunStart& start) {
   steps_ = start.steps;
+  if (interval_ == 0) interval_ = steps_between_lines(start.steps - start.first_step);
   line(text(" > number of parameters: ", grouped(start.parameters),
             ", memory of a device: ", bytes_text(start.peak_bytes), ", devices: ", start.devices,
             ", micro-batches of a step: ", micro_batches_, "; compiled in ",
