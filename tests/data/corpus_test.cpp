@@ -8,7 +8,6 @@
 
 #include "data/test_data.h"
 #include "tessera/data/file.h"
-#include "tessera/data/process.h"
 
 namespace tessera {
 namespace {
@@ -68,37 +67,6 @@ TEST(Clean, Verses) {
               std::string("verse 1 has no reference like Ge1:1: '") + line +
                   "'; the package's program has changed: prepare the text from a file instead");
   }
-}
-
-TEST(Process, RunsProgramsWithoutAShell) {
-  const TestFolder folder;
-  const ProcessResult echo = run_process({"echo", "a  b", "$HOME; *"});
-  EXPECT_EQ(echo.output, "a  b $HOME; *\n");
-  EXPECT_TRUE(echo.ok());
-  EXPECT_EQ(run_process({"pwd"}, {folder.path(), {}, 10}).output,
-            fs::canonical(folder.path()).string() + "\n");
-  EXPECT_EQ(run_process({"sh", "-c", "echo out; echo err >&2; echo $V; exit 3"}, {"", {"V=7"}, 10})
-                .output,
-            "out\n7\n");
-  const ProcessResult failed = run_process({"sh", "-c", "echo err >&2; exit 3"});
-  EXPECT_EQ(failed.exit_code, 3);
-  EXPECT_EQ(failed.errors, "err\n");
-  EXPECT_EQ(run_process({"no-such-program-here"}).exit_code, 127);
-  EXPECT_EQ(run_process({"sh", "-c", "kill -9 $$"}).exit_code, 128 + 9);
-  EXPECT_EQ(run_process({"cat"}).output, "");  // its input is empty, so it does not wait for ours
-}
-
-TEST(Process, TakesLargeOutputOnBothSides) {
-  const ProcessResult both =
-      run_process({"sh", "-c", "head -c 300000 /dev/zero; head -c 300000 /dev/zero >&2"});
-  EXPECT_EQ(both.output.size(), 300'000u);
-  EXPECT_EQ(both.errors.size(), 300'000u);
-}
-
-TEST(Process, EndsWhatTakesTooLong) {
-  const ProcessResult result = run_process({"sleep", "60"}, {"", {}, 1});
-  EXPECT_TRUE(result.timed_out);
-  EXPECT_EQ(result.exit_code, 128 + 9);
 }
 
 TEST(Corpus, FromFiles) {

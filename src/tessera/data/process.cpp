@@ -29,7 +29,7 @@ struct Pipe {
   void close_write_end();
 };
 
-/// What the child does between its birth and the program's.
+/// A session of the child's own: a group of processes to end together, and no terminal to ask at.
 /// Signals that this process ignores end a child again.
 struct SpawnAttributes {
   posix_spawnattr_t value;
@@ -37,21 +37,24 @@ struct SpawnAttributes {
     posix_spawnattr_init(&value);
     sigset_t ends;
     sigemptyset(&ends);
-    for (const int signal : {SIGPIPE, SIGXFSZ}) sigaddset(&ends, signal);
+    for (const int signal : {SIGPIPE, SIGXFSZ, SIGTERM}) sigaddset(&ends, signal);
     posix_spawnattr_setsigdefault(&value, &ends);
-    posix_spawnattr_setflags(&value, POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setflags(&value, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSID);
   }
   ~SpawnAttributes() { posix_spawnattr_destroy(&value); }
   SpawnAttributes(const SpawnAttributes&) = delete;
   SpawnAttributes& operator=(const SpawnAttributes&) = delete;
 };
 
+/// What the child does between its birth and the program's.
 struct SpawnActions {
   posix_spawn_file_actions_t value;
   SpawnActions() { posix_spawn_file_actions_init(&value); }
   ~SpawnActions() { posix_spawn_file_actions_destroy(&value); }
 };
 
+/// Ends the child's group when this process is gone.
+void end_with_us(const Pipe& life, pid_t child);
 std::vector<char*> pointers(std::vector<std::string>& lines);
 std::vector<std::string> child_environment(const std::vector<std::string>& changes);
 /// Reads both pipes until the child has closed them. Returns false when the time is over.
@@ -64,11 +67,12 @@ ProcessResult run_process(const std::vector<std::string>& arguments,
                           const ProcessOptions& options) {
   check(!arguments.empty(), "a process without a program");
   ProcessResult result;
-  Pipe output, errors;
+  Pipe output, errors, life;
   SpawnActions actions;
   posix_spawn_file_actions_addopen(&actions.value, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions.value, output.write_end, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions.value, errors.write_end, STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions.value, life.read_end, life.read_end);  // it stays open
   if (!options.folder.empty())
     posix_spawn_file_actions_addchdir_np(&actions.value, options.folder.c_str());
 
@@ -90,11 +94,12 @@ ProcessResult run_process(const std::vector<std::string>& arguments,
          "': ", std::generic_category().message(error),
          "; check the limits of processes and memory");
   }
+  end_with_us(life, child);
   output.close_write_end();
   errors.close_write_end();
   result.timed_out = !collect(output, errors, result,
                               Clock::now() + std::chrono::seconds(options.timeout_seconds));
-  if (result.timed_out) ::kill(child, SIGKILL);
+  if (result.timed_out) ::kill(-child, SIGKILL);
   result.exit_code = wait_for(child);
   return result;
 }
@@ -116,6 +121,15 @@ Pipe::~Pipe() {
 void Pipe::close_write_end() {
   if (write_end >= 0) ::close(write_end);
   write_end = -1;
+}
+
+/// The child has a pipe's read end, and only this process its write end. However that is closed,
+/// the kernel then signals the group that owns the read end: fcntl(2), F_SETOWN and O_ASYNC. A
+/// process that is killed between the spawn and this leaves its child alone.
+void end_with_us(const Pipe& life, pid_t child) {
+  ::fcntl(life.read_end, F_SETOWN, -child);
+  ::fcntl(life.read_end, F_SETSIG, SIGTERM);
+  ::fcntl(life.read_end, F_SETFL, O_ASYNC);
 }
 
 std::vector<char*> pointers(std::vector<std::string>& lines) {

@@ -18,10 +18,12 @@ struct ProcessOptions {
   std::string folder;  // working folder; empty: ours
   std::vector<std::string>
       environment;            // "NAME=value", beside or instead of the variables that we were given
-  int timeout_seconds = 600;  // after that the program is killed
+  int timeout_seconds = 600;  // after that the program is killed, and what it started
 };
 
-/// Runs a program to its end, its input empty, and returns what it wrote.
+/// Runs a program to its end, its input empty and without a terminal, and returns what it wrote.
+/// Where this process ends before, however it does, the program and what it started (compilers
+/// start others) get SIGTERM.
 /// `arguments[0]` is its name, looked up in PATH unless it has a slash.
 /// Errors: Fault::Resource where no process can be made at all.
 ProcessResult run_process(const std::vector<std::string>& arguments,
