@@ -1,11 +1,12 @@
 #include "tessera/apps/model_names.h"
 
-#include <toml++/toml.h>
 #include <cstdlib>
 #include <filesystem>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/base/toml/parse_toml.h"
+#include "tessera/data/file.h"
 #include "tessera/pretrained/hub_cache.h"
 
 namespace tessera {
@@ -44,17 +45,12 @@ std::string registered(const std::string& name) {
             "', and there is no such file; it has a line `name = \"folder\"` for each model");
     return "";
   }
-  try {
-    const toml::table names = toml::parse_file(file);
-    const toml::node* found = names.get(name);
-    if (found == nullptr) return "";
-    const auto folder = found->value<std::string>();
-    require(folder.has_value(), file, ": ", name, " is no text; write ", name, " = \"folder\"");
-    return (fs::path(file).parent_path() / *folder).string();
-  } catch (const toml::parse_error& error) {
-    fail(Fault::Usage, file, ":", error.source().begin.line, ": ", error.description(),
-         "; it has a line `name = \"folder\"` for each model");
-  }
+  const toml::table names = parse_toml(read_file(file, Fault::Usage), file);
+  const toml::node* found = names.get(name);
+  if (found == nullptr) return "";
+  const auto folder = found->value<std::string>();
+  require(folder.has_value(), file, ": ", name, " is no text; write ", name, " = \"folder\"");
+  return (fs::path(file).parent_path() / *folder).string();
 }
 
 }  // namespace

@@ -9,7 +9,7 @@
 namespace tessera {
 
 /// `path` is only named in messages. Errors: Fault::Usage: it is not UTF-8; bad syntax, with line
-/// and column.
+/// and column; a key of more than 32 parts.
 toml::table parse_toml(std::string_view bytes, const std::string& path);
 
 }  // namespace tessera
