@@ -22,28 +22,85 @@ inputs_of_export() {
 }
 
 preprocess_of() {
-  exec "$tessera" preprocess_data --input "$folder/$1.jsonl" --output-prefix "$folder/made/out" --tokenizer-type CharTokenizer \
-    --workers 1 --overwrite
+  exec "$tessera" preprocess_data --input "$folder/$1.jsonl" --output-prefix "$folder/made/out" --workers 1 --overwrite
 }
 inputs_of_preprocess() {
-  local line
   for ((i = 0; i < 4000; ++i)); do echo "{\"text\": \"line $i of a text with some words to write\"}"; done >"$folder/a.jsonl"
   sed 's/line/another line/' "$folder/a.jsonl" >"$folder/b.jsonl"
 }
 
-# What the script a left in the cache stays, and b is compiled anew each time.
+# The script a is compiled already and stays so; b is compiled anew each time, by a compiler that every other time has no end.
 compile_of() {
-  export XDG_CACHE_HOME=$folder/made TMPDIR=$folder/tmp
-  [ ! -e "$folder/a.files" ] || find "$folder/made" -type f ! -path '*.partial-*' | grep -vxFf "$folder/a.files" | xargs -r rm -f
+  export XDG_CACHE_HOME=$folder/made TMPDIR=$folder/temporary CXX=$folder/compiler
+  find "$folder/made" -type f ! -path '*.partial-*' | { grep -vxFf "$folder/a.files" || true; } | xargs -rd '\n' rm
   exec "$(dirname "$tessera")/rapidformer" --user-script "$folder/$1.cpp"
 }
 inputs_of_compile() {
   local script
   for script in a b; do
-    printf '#include <iostream>\nint main() { std::cout << "%s\\n"; }\n' $script >"$folder/$script.cpp"
+    printf '#include <regex>\nint main() { return std::regex_match("%s", std::regex(".*")) ? 0 : 1; }\n' $script >"$folder/$script.cpp"
   done
-  mkdir "$folder/tmp"
+  mkdir "$folder/temporary" && touch "$folder/a.files"
+  cat >"$folder/compiler" <<'COMPILER'
+#!/bin/sh
+case "$*" in *-MMD*) [ ! -e "${0%/*}/endless" ] || sleep 600 ;; esac
+c++ "$@"
+COMPILER
+  chmod +x "$folder/compiler"
+  (compile_of a) >"$folder/log" 2>&1 || wrong "a script does not compile: $(cat "$folder/log")"
+  find "$folder/made" -type f >"$folder/a.files"
 }
 
-# state: a digest of all that was made under its name
+# A digest of all that was made under its name.
 state() { (cd "$folder/made" && find . -type f ! -path '*.partial-*' -print0 | sort -z | xargs -0 sha256sum | sha256sum); }
+unfinished() { find "$folder/made" -path '*.partial-*'; find "$folder/temporary" -mindepth 1 2>/dev/null || true; }
+# Waits until the command and all that it started are gone, 20 seconds at most.
+ends() {
+  local try
+  for ((try = 0; try < 200; ++try)); do
+    grep -qsaFf <(printf '%s/' "$folder") /proc/[0-9]*/cmdline || return 0
+    sleep 0.1
+  done
+  wrong "these go on: $(grep -hsaFf <(printf '%s/' "$folder") /proc/[0-9]*/cmdline | tr '\0' ' ')"
+}
+
+campaign() { # NAME: kills runs of NAME_of at any moment
+  local command=$1_of began took run found lost=0 done_first=0 i process
+  local -A whole=()
+  rm -rf "$folder/made" && mkdir "$folder/made"
+  "inputs_of_$1"
+  for run in a b; do
+    began=$(now)
+    ($command $run) >"$folder/log" 2>&1 || wrong "$1 fails: $(cat "$folder/log")"
+    took=$((($(now) - began) / 1000))  # microseconds
+    whole[$(state)]=$run
+  done
+  if [ $1 = compile ]; then  # a program without its list of headers is compiled again
+    find "$folder/made" -name '*.headers' | grep -vxFf "$folder/a.files" | xargs -d '\n' rm
+    whole[$(state)]=unlisted
+  fi
+  [ ${#whole[@]} -ge 2 ] || wrong "both inputs of $1 give the same"
+  for ((i = 0; i < kills; ++i)); do
+    run=$([ $1 != compile ] && [ $((i % 2)) = 0 ] && echo a || echo b)
+    [ $((i % 2)) = 0 ] || touch "$folder/endless"
+    ($command $run) >"$folder/log" 2>&1 &
+    process=$!
+    sleep "$(awk -v t=$took -v r=$RANDOM 'BEGIN { printf "%.6f", t * r / 32768 / 1e6 }')"
+    kill -KILL $process 2>/dev/null || done_first=$((done_first + 1))
+    wait $process 2>/dev/null || true
+    ends
+    rm -f "$folder/endless"
+    found=$(state)
+    [ "${whole[$found]+there}" ] || {
+      lost=$((lost + 1))
+      find "$folder/made" -type f -printf '%P %s\n' >&2
+    }
+  done
+  ($command b) >"$folder/log" 2>&1 || wrong "$1 fails after kills: $(cat "$folder/log")"
+  [ "${whole[$(state)]-}" = b ] || wrong "$1 writes something else after kills"
+  [ -z "$(unfinished)" ] || wrong "$1 leaves $(unfinished)"
+  echo "$1: $kills kills, $done_first of them too late; lost or half: $lost"
+  [ $lost = 0 ]
+}
+
+for name in "${campaigns[@]}"; do campaign "$name"; done

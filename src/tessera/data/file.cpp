@@ -1,7 +1,9 @@
 #include "tessera/data/file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -148,15 +150,23 @@ void AtomicFile::commit() {
 void AtomicFile::commit_both(AtomicFile& first, AtomicFile& second) {
   first.flush();
   second.flush();
-  // While they are open, the earlier files are not freed, which takes longer than both renames.
-  std::array<int, 2> earlier = {};
-  std::ranges::transform(std::array{&first, &second}, earlier.begin(), [](const AtomicFile* file) {
-    return ::open(file->path_.c_str(), O_RDONLY | O_CLOEXEC);
-  });
-  first.rename_into_place();
-  second.rename_into_place();
-  for (const int file : earlier)
-    if (file >= 0) ::close(file);
+  // A child renames both: who kills this process does not kill it.
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::setsid();
+    if (::rename(first.temporary_.c_str(), first.path_.c_str()) == 0)
+      ::rename(second.temporary_.c_str(), second.path_.c_str());
+    ::raise(SIGKILL);  // runs nothing of what an exit of this process runs
+  }
+  while (child > 0 && ::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  for (AtomicFile* file : {&first, &second}) {
+    // What the child could not rename fails here as well, which says why.
+    if (::access(file->temporary_.c_str(), F_OK) == 0)
+      file->rename_into_place();
+    else
+      file->release();
+  }
   sync_folder(folder_of(first.path_));
 }
 
@@ -164,6 +174,10 @@ void AtomicFile::rename_into_place() {
   check(!temporary_.empty(), "a file is committed twice");
   if (::rename(temporary_.c_str(), path_.c_str()) != 0)
     fail_to_write(path_, "rename its temporary file", errno);
+  release();
+}
+
+void AtomicFile::release() {
   temporary_.clear();
   ::close(std::exchange(descriptor_, -1));  // with its lock
 }

@@ -62,11 +62,12 @@ class AtomicFile {
   /// The path of the temporary file; empty after commit().
   const std::string& temporary() const { return temporary_; }
 
-  /// Commits two files of one folder that belong together, with nothing between their renames.
+  /// Commits two files of one folder that belong together: no kill of this process comes between.
   static void commit_both(AtomicFile& first, AtomicFile& second);
 
  private:
   void rename_into_place();
+  void release();
 
   std::string path_, temporary_;
   int descriptor_ = -1;
