@@ -16,7 +16,8 @@ Strategy full_strategy() {
   out.batch = {{"dp", "mb"}, {}};
   out.major = {"tp", "dp", "mb"};
   out.pins = {{"*.qkv.weight", parse_sharding("[tp,-]")},
-              {"gradient of a name", parse_sharding("[-]+dp")}};
+              {"gradient of a name", parse_sharding("[-]+dp")},
+              {"*.residual", parse_sharding("[dp,-]"), /*optional=*/true}};
   out.ops = {{"layers.0.mm", {parse_sharding("[dp,-]"), parse_sharding("[-,tp]")}},
              {"layers.1.mm", {parse_sharding("[dp,-]")}, {parse_sharding("[dp,tp]+mb:max")}}};
   out.shard_moments = {"dp"};

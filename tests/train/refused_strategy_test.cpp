@@ -97,6 +97,19 @@ TEST(RefusedStrategy, PatternsThatMatchNothing) {
       << message;
   EXPECT_NE(message.find("embed.token.weight"), message.npos) << message;
   strategy.unsharded.clear();
+  strategy.pins = {{"*.mlp.up.weight", parse_sharding("[-,-]")},
+                   {"ids", parse_sharding("[mb,-]")},
+                   {"layers.0.residual", parse_sharding("[-,-,-]")},
+                   {"*.no.such", parse_sharding("[-]"), /*optional=*/true}};
+  EXPECT_EQ(refused(strategy), "");
+  strategy.pins.push_back({"*.mlp.upp.weight", parse_sharding("[-,-]")});
+  message = refused(strategy);
+  EXPECT_TRUE(
+      message.starts_with("pin '*.mlp.upp.weight' matches no state, batch input or named "
+                          "value; nearest "))
+      << message;
+  EXPECT_NE(message.find("layers.0.mlp.up.weight"), message.npos) << message;
+  strategy.pins.clear();
   strategy.recompute.push_back({"layer.*", Recompute::None});
   message = refused(strategy);
   EXPECT_TRUE(message.starts_with("recompute 'layer.*' matches no block; nearest ")) << message;

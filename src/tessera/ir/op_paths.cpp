@@ -37,4 +37,9 @@ std::vector<std::string> op_paths(const Graph& graph) {
   return out;
 }
 
+std::string value_path(const Node& node) {
+  if (node.name.empty()) return "";
+  return node.block.empty() ? node.name.str() : text(node.block, ".", node.name);
+}
+
 }  // namespace tessera

@@ -1,5 +1,5 @@
 #pragma once
-/// What single ops are called: the paths by which strategies name them.
+/// What single ops and values are called: the paths by which strategies name them.
 
 #include <string>
 #include <vector>
@@ -13,5 +13,7 @@ namespace tessera {
 /// second "residual" of a block is "residual2". Of a state or batch input its path. Empty for other
 /// nodes: gradients follow the op whose gradient they are.
 std::vector<std::string> op_paths(const Graph& graph);
+/// The path by which a pin names a value: the block and the name. Empty: it has no name.
+std::string value_path(const Node& node);
 
 }  // namespace tessera

@@ -22,6 +22,7 @@ inline constexpr std::string_view kPipelineAxis = "pp";
 struct Pin {
   std::string values;  // '*' stands for any characters
   Sharding sharding;
+  bool optional = false;  // may match nothing; else that is an error
   friend bool operator==(const Pin&, const Pin&) = default;
 };
 
@@ -122,7 +123,7 @@ struct Strategy {
 bool matches(std::string_view pattern, std::string_view path);
 /// What to say of a pattern that matches none of `paths`: "nearest are ...", or some that are
 /// there.
-std::string near_paths(std::string pattern, const std::vector<std::string>& paths);
+std::string near_paths(const std::string& pattern, const std::vector<std::string>& paths);
 
 /// One rank that computes each step in `microbatches` micro-batches.
 inline Strategy one_device(std::int64_t microbatches) {

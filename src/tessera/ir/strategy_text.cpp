@@ -14,6 +14,8 @@ namespace tessera {
 
 namespace {
 
+constexpr std::string_view kOptionalPin = "pin?";
+
 /// The axes of `moments`, `gradients` and so on.
 struct AxesLine {
   std::string_view key;
@@ -49,9 +51,9 @@ class StrategyLine {
       to.mesh = parse_mesh(rest_);
     } else if (key_ == "batch") {
       to.batch = parse_sharding(rest_).dims;
-    } else if (key_ == "pin") {
+    } else if (key_ == "pin" || key_ == kOptionalPin) {
       const auto [values, sharding] = split_last();
-      to.pins.push_back({values, parse_sharding(sharding)});
+      to.pins.push_back({values, parse_sharding(sharding), key_ == kOptionalPin});
     } else if (key_ == "op") {
       to.ops.push_back(op_pin());
     } else if (key_ == "threshold") {
@@ -158,7 +160,8 @@ std::string to_text(const Strategy& strategy) {
   }
   if (strategy.shard_threshold != 0) out += text("threshold ", strategy.shard_threshold, "\n");
   for (const std::string& paths : strategy.unsharded) out += text("unsharded ", paths, "\n");
-  for (const Pin& pin : strategy.pins) out += text("pin ", pin.values, " ", pin.sharding, "\n");
+  for (const Pin& pin : strategy.pins)
+    out += text(pin.optional ? kOptionalPin : "pin", " ", pin.values, " ", pin.sharding, "\n");
   for (const OpPin& pin : strategy.ops) {
     out += text("op ", pin.op, " ins ", shardings_text(pin.ins));
     out += pin.outs.empty() ? "\n" : text(" outs ", shardings_text(pin.outs), "\n");

@@ -14,6 +14,7 @@ namespace tessera {
 ///   batch [dp.mb,-]                            the split of all batch inputs
 ///   major tp dp mb                             the order of axes that split one dim
 ///   pin *.attn.qkv.weight [tp,-]               of states and named values, one a line
+///   pin? *.residual [dp.mb,-,-]                the same, and it may match nothing
 ///   op layers.0.mlp ins [dp,-] [-,tp] outs [dp,tp]
 ///   moments dp                                 ZeRO: and "gradients", "parameters"
 ///   cut loss_by_row                            an output that leaves as it is cut

@@ -318,12 +318,13 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
     for (const TensorCut& cut : all) {
       const Sharding whole = Sharding::replicated(cut.ndim);
       const bool is_whole = cut.table && c.whole_embeddings;
-      out.pins.push_back({std::string(cut.paths), is_whole ? whole : whole.with(tp, cut.dim)});
+      out.pins.push_back({std::string(cut.paths), is_whole ? whole : whole.with(tp, cut.dim),
+                          /*optional=*/true});
     }
   }
   Sharding residual{{rows, {cp}, {}}, {}};
   if (c.sequence) residual = residual.with(tp, 1);
-  if (batch == BatchSplit::Cut) out.pins.push_back({"*.residual", residual});
+  if (batch == BatchSplit::Cut) out.pins.push_back({"*.residual", residual, /*optional=*/true});
   out.offload = c.offload;
   out.gather = c.gather;
   out.buckets = {c.bucket_mb << 20, {}};

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/ir/builder.h"
+#include "tessera/ir/op_paths.h"
 
 namespace tessera {
 
@@ -63,8 +64,7 @@ const Sharding* StatePlaces::find(std::string_view path) const {
 }
 
 const Sharding* StatePlaces::pinned(const Node& node) const {
-  if (node.name.empty()) return nullptr;
-  return find(node.block.empty() ? node.name.str() : text(node.block, ".", node.name));
+  return node.name.empty() ? nullptr : find(value_path(node));
 }
 
 /// Those of `more` along which the state is whole, on one dim: the first, behind the axes that cut

@@ -6,6 +6,8 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/ir/builder.h"
+#include "tessera/ir/op_paths.h"
 #include "tessera/passes/place_chunks.h"
 
 namespace tessera {
@@ -24,16 +26,23 @@ void require_match(std::string_view what, const std::string& pattern, std::strin
 }  // namespace
 
 void require_patterns_match(const std::vector<ProgramSource>& sources) {
-  std::set<std::string> parameters, blocks;
+  std::set<std::string> parameters, blocks, values;
   for (const ProgramSource& source : sources) {
     for (const State& state : source.graph.states()) {
       if (state.role == Role::Parameter) parameters.insert(state.path);
+      values.emplace(parameter_path(state));
     }
     for (const Node& node : source.graph.nodes()) {
       if (!node.block.empty()) blocks.emplace(unit_of(node.block));
+      if (node.op == &kBatch) values.insert(std::get<std::string>(node.attrs[0]));
+      if (!node.name.empty()) values.insert(value_path(node));
     }
   }
   for (const ProgramSource& source : sources) {
+    for (const Pin& pin : source.strategy.pins) {
+      if (!pin.optional)
+        require_match("pin", pin.values, "state, batch input or named value", values);
+    }
     for (const std::string& pattern : source.strategy.unsharded)
       require_match("unsharded", pattern, "parameter", parameters);
     for (const RecomputePin& pin : source.strategy.recompute)

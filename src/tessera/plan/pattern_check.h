@@ -8,7 +8,8 @@
 namespace tessera {
 
 /// Of all programs of a plan together: one alone may lack what another has.
-/// Errors: a pattern of `unsharded` or `group` that matches no parameter, or of `recompute` or
+/// Errors: a pin that is not optional and matches no state, batch input or named value; a pattern
+/// of `unsharded` or `group` that matches no parameter, or of `recompute` or
 /// `chunk` that matches no block, with near names.
 void require_patterns_match(const std::vector<ProgramSource>& sources);
 
