@@ -64,7 +64,12 @@ void notice(std::string_view input) {
 void greeting(std::string_view input) {
   Rendezvous where;
   where.size = kRanks;
-  const Greeting it = from_bytes<Greeting>(input);
+  Greeting it = from_bytes<Greeting>(input);
+  if (it.protocol == 0) {  // what each version numbers anew
+    const Greeting ours = greeting_of(where, 0, 0);
+    it.protocol = ours.protocol;
+    it.layout = ours.layout;
+  }
   const Verdict verdict = verdict_on(it, where, "there");
   if (!verdict.welcome) check(!verdict.why.empty(), "refused without a word");
   refuse(verdict.why);
