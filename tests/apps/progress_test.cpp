@@ -4,6 +4,7 @@
 
 #include <limits>
 #include <sstream>
+#include <utility>
 
 #include "tessera/base/text.h"
 
@@ -39,6 +40,23 @@ TEST(Progress, PlainLinesForTheFirstTheLastAndEveryTenthStep) {
       "step 20/100  loss 2.5000  grad norm 1.25  1,536 tokens/s  500 ms/step  MFU 40%  0:40 left\n"
       "step 100/100  loss 2.5000  grad norm 1.25  1,536 tokens/s  500 ms/step  MFU 40%  0:00 left\n"
       "step 100  validation loss 1.5000\n");
+}
+
+/// 4 GFLOP in half a second on two devices, beside the rate that was measured of each.
+TEST(Progress, NoUtilizationIsAbove100Percent) {
+  for (const auto& [rate, shown] :
+       {std::pair{4.0e9, "MFU 100%"}, {3.9e9, "MFU -"}, {1e3, "MFU -"}}) {
+    std::ostringstream out;
+    Console console{out, out, false, 80};
+    Progress progress(console, 10);
+    RunStart measured = start();
+    measured.product_flops_per_s = rate;
+    progress.on_start(measured);
+    progress.on_step(step(1));
+    EXPECT_NE(out.str().find(text("500 ms/step  ", shown, "  0:50 left")), std::string::npos)
+        << rate << "\n"
+        << out.str();
+  }
 }
 
 /// A run of millions of steps of a slow model: what matters least goes.

@@ -80,6 +80,16 @@ TEST_F(ReportCommand, ShowsWhatThereIsOfARunThatWasKilled) {
   EXPECT_TRUE(has(page_of("@/run"), "is damaged: it is no JSON object"));
 }
 
+/// Above 100 % it was compared with too low a rate: null, and in runs of before a number.
+TEST_F(ReportCommand, ShowsNoUtilizationAbove100Percent) {
+  train("--output @/run");
+  for (const auto& [mfu, shown] :
+       {std::pair{"0.5", "50.0 %"}, {"1", "100.0 %"}, {"3.17", "-"}, {"null", "-"}}) {
+    folder_.write("run/summary.json", text("{\"mfu\": ", mfu, "}"));
+    EXPECT_TRUE(has(page_of("@/run"), text("<td>MFU</td><td>", shown, "</td>"))) << mfu;
+  }
+}
+
 /// Checkpoints called as Megatron-LM calls them lie in the folder of the run itself.
 TEST_F(ReportCommand, FindsCheckpointsHoweverTheyAreCalled) {
   train("--output @/run --checkpoint-names iter --keep-best");

@@ -9,6 +9,7 @@
 #include "data/test_data.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
+#include "tessera/train/product_rate.h"
 
 namespace tessera {
 namespace {
@@ -51,6 +52,10 @@ TEST(Metrics, SummaryIsAStableListOfKeys) {
   s.sent = {{"cp.tp", 12}, {"dp", 5}};
   EXPECT_NE(to_json(s).find("\"sent_bytes_per_step\": {\"cp.tp\": 12, \"dp\": 5},"),
             std::string::npos);
+  s.mfu = utilization(3e9, 1, 4e9);
+  EXPECT_NE(to_json(s).find("\"mfu\": 0.75,"), std::string::npos);
+  s.mfu = utilization(3e9, 1, 1e9);
+  EXPECT_NE(to_json(s).find("\"mfu\": null,"), std::string::npos) << "the rate is not the device's";
   s.measured_peak_bytes = 7;
   EXPECT_NE(to_json(s).find("\"measured_peak_bytes\": 7,"), std::string::npos);
 }

@@ -8,6 +8,7 @@
 #include "tessera/base/format.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
+#include "tessera/train/product_rate.h"
 
 namespace tessera {
 
@@ -128,9 +129,8 @@ std::string Progress::numbers(const StepRecord& r, std::string_view gap, std::si
   if (start_.product_flops_per_s > 0) {
     const double model_flops = start_.flops_per_step - start_.recomputed_flops_per_step;
     const double best = start_.product_flops_per_s * static_cast<double>(start_.devices);
-    const double share = model_flops / seconds_ / best;
-    // Above 1 the rate was measured while other programs had the cores: it says nothing.
-    parts.push_back({share > 1 ? "MFU -" : format("MFU %.0f%%", 100 * share), 4});
+    const std::optional<double> share = utilization(model_flops, seconds_, best);
+    parts.push_back({share ? format("MFU %.0f%%", 100 * *share) : "MFU -", 4});
   }
   parts.push_back({text(clock_text(left), " left"), 7});
   const auto joined = [&] {

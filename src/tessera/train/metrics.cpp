@@ -160,7 +160,7 @@ std::string to_json(const Summary& s) {
   line("flops_per_step", json_number(s.flops_per_step));
   line("recomputed_flops_per_step", json_number(s.recomputed_flops_per_step));
   line("product_flops_per_s", json_number(s.product_flops_per_s));
-  line("mfu", json_number(s.mfu));
+  line("mfu", number(s.mfu));
   line("parameters", number_text(s.parameters));
   line("planned_peak_bytes", number_text(s.planned_peak_bytes));
   if (s.measured_peak_bytes) line("measured_peak_bytes", number_text(*s.measured_peak_bytes));

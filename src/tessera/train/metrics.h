@@ -73,8 +73,9 @@ struct Summary {
   std::string f32_products;  // Device::f32_products
   std::optional<double> train_loss, val_loss;
   double seconds = 0, tokens_per_s = 0;
-  double flops_per_step = 0, recomputed_flops_per_step = 0, product_flops_per_s = 0,
-         mfu = 0;  // of all devices, of one, of all
+  double flops_per_step = 0, recomputed_flops_per_step = 0;  // of all devices
+  double product_flops_per_s = 0;                            // of one
+  std::optional<double> mfu = 0;                             // utilization(); 0: no step ran
   std::int64_t parameters = 0, planned_peak_bytes = 0, lower_bound_bytes = 0, peak_rss_bytes = 0;
   MemoryChoice choice;               // what was done to take so much
   std::int64_t save_copy_bytes = 0;  // beside the arena

@@ -17,4 +17,9 @@ double product_rate_for(const RunConfig& config, std::int64_t steps, Device& dev
   return product_rate(device, std::clamp(kShare * work / kGuessedFlopsPerSecond, kLeast, kMost));
 }
 
+std::optional<double> utilization(double model_flops, double seconds, double flops_per_s) {
+  const double share = model_flops / seconds / flops_per_s;
+  return share <= 1 ? std::optional(share) : std::nullopt;
+}
+
 }  // namespace tessera

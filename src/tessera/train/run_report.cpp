@@ -87,7 +87,12 @@ void add_summary(const Json& summary, RunReport& report) {
   const auto bytes = [](double value) { return bytes_text(static_cast<std::int64_t>(value)); };
   add("parameters", "parameters", whole);
   add("tokens per second", "tokens_per_s", whole);
-  add("MFU", "mfu", [](double value) { return format("%.1f %%", value * 100); });
+  // Null or, in earlier versions, above 1: what it was compared with was measured too low.
+  const std::optional<double> mfu = number(summary, "mfu");
+  if (mfu.value_or(0) > 1 || (!mfu && summary.contains("mfu")))
+    report.facts.emplace_back("MFU", "-");
+  else
+    add("MFU", "mfu", [](double value) { return format("%.1f %%", value * 100); });
   add("seconds, of the last invocation", "seconds", plain);
   add("skipped steps", "skipped_steps", whole);
   add("planned peak of a device", "planned_peak_bytes", bytes);

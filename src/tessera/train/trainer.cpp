@@ -362,7 +362,8 @@ Summary Trainer::summary() {
   add_plan(out, config(), plan, facts_);
   out.product_flops_per_s = product_rate_;
   if (step_seconds_ > 0)
-    out.mfu = facts_.model_flops() * full_steps_ / step_seconds_ / (product_rate_ * devices);
+    out.mfu =
+        utilization(facts_.model_flops() * full_steps_, step_seconds_, product_rate_ * devices);
   out.huge_page_bytes = memory_.huge_page_bytes;
   out.outside = memory_.outside;
   out.outside.steps += runs_->raised_bytes();
