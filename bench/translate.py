@@ -40,7 +40,7 @@ def main():
     tasks["pytorch"] = lambda: pytorch(args)
     result = turns.take_turns(
         args, NAMES, tasks,
-        lambda found: f"{found['steps']} steps, held-out loss {found['valid'][-1][1]:.4f}, BLEU {found['bleu']:.2f}",
+        lambda found: f"{found['steps']} steps, validation loss {found['valid'][-1][1]:.4f}, BLEU {found['bleu']:.2f}",
         **{key: getattr(args, key) for key in ("minutes", "threads", "layers", "width", "heads", "vocabulary", "length",
                                                "batch", "lr", "dropout", "pairs_trained", "pairs_held_out")})
     counts = {r["who"]: r["parameters"] for r in result["runs"]}
@@ -108,7 +108,7 @@ def tessera(args):
     steps = [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
     trained = [line for line in steps if line["kind"] == "train"]
     counted = re.search(r"([0-9,]+) parameters", (WORK / "tessera.log").read_text())
-    # The held-out loss of the last step: a run that goes on for no step validates.
+    # The validation loss of the last step: a run that goes on for no step validates.
     turns.told_by([*words[:2], "--config", folder / "config.toml", "--output", folder, "--resume", "auto", "--steps",
                  trained[-1]["step"], "--eval-at-end"], args.under)
     valid = [line for line in map(json.loads, (folder / "metrics.jsonl").read_text().splitlines())
@@ -162,7 +162,7 @@ def scored(args, who, found):
 
 
 def curve_at(found, end):
-    """Mean training loss of the steps before `end`, and the held-out loss there; dashes behind the last step."""
+    """Mean training loss of the steps before `end`, and the validation loss there; dashes behind the last step."""
     if found["steps"] < end:
         return "- | -"
     return f"{statistics.fmean(found['losses'][end - EVERY:end]):.3f} | {dict(map(tuple, found['valid']))[end]:.3f}"
@@ -174,12 +174,12 @@ def table(result):
            f"{result['runs'][0]['parameters']:,} parameters, dropout {result['dropout']:g}; {result['pairs_trained']} pairs, "
            f"{result['pairs_held_out']} held out, sources and targets of at most {result['length']} tokens, "
            f"{result['batch']} in a step.", "",
-           "| | steps | s per step | first loss | last loss | held-out loss | BLEU |", "|---|---|---|---|---|---|---|"]
+           "| | steps | s per step | first loss | last loss | validation loss | BLEU |", "|---|---|---|---|---|---|---|"]
     for r in result["runs"]:
         out.append(f"| {NAMES[r['who']]} | {r['steps']} | {r['median']:.3f} | {r['losses'][0]:.4f} | "
                    f"{r['losses'][-1]:.4f} | {r['valid'][-1][1]:.4f} | {r['bleu']:.2f} |")
-    out += ["", "Losses step by step, as training sees them (means of the steps since the row before) and held out:", "",
-            "| step | " + " | ".join(f"{NAMES[r['who']]}, training | held out" for r in result["runs"]) + " |",
+    out += ["", "Losses step by step, as training sees them (means of the steps since the row before) and in validation:", "",
+            "| step | " + " | ".join(f"{NAMES[r['who']]}, training | validation" for r in result["runs"]) + " |",
             "|---|" + "---|---|" * len(result["runs"])]
     for end in range(EVERY, max(r["steps"] for r in result["runs"]) + 1, EVERY):
         out.append(f"| {end} | " + " | ".join(curve_at(r, end) for r in result["runs"]) + " |")

@@ -16,7 +16,7 @@ class LossMonitor : public tessera::TrainCallback {
     std::fflush(stdout);
   }
   void on_valid(std::int64_t step, double loss, const tessera::NamedMeans& means) override {
-    std::printf("step: %lld, held-out loss is %.4f", static_cast<long long>(step), loss);
+    std::printf("step: %lld, validation loss is %.4f", static_cast<long long>(step), loss);
     for (const auto& [name, value] : means) std::printf(", %s is %.4f", name.c_str(), value);
     std::printf("\n");
   }

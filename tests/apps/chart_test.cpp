@@ -67,8 +67,8 @@ TEST(ChartCommand, Errors) {
        "tessera "
        "train writes there"},
       {"chart @/diverged", 2,
-       "'@/diverged/metrics.jsonl' has no loss that can be drawn: each of its 2 is inf, nan or "
-       "beyond 1e+100; lower --lr, and train in a new folder"},
+       "'@/diverged/metrics.jsonl' has no loss that can be drawn: each of its 2 is inf, nan, "
+       "beyond 1e+100 or of a step that was skipped; lower --lr, and train in a new folder"},
       {"chart @/a @/a", 2, "'@/a' is given twice; give each run once"},
       {"chart @/a @/a/", 2, "'@/a' and '@/a/' are one folder; give each run once"},
       {"chart @/link @/a", 2, "'@/link' and '@/a' are one folder; give each run once"},

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "apps/command_test.h"
+#include "tessera/train/metrics.h"
 
 namespace tessera {
 namespace {
@@ -42,7 +43,7 @@ TEST_F(ReportCommand, ShowsAllThatARunLeft) {
         "Learning rate against steps", "Gradient norm, before clipping against steps",
         "Tokens per second against steps", "memory of rank 0", "optimizer state",
         "<td>lr</td><td>0.002</td><td>0.001</td>", "Slowest kernels of ", "<td>step-00000004</td>",
-        "<td>step-00000006</td>", "held-out (dots)", "<td>test loss</td>",
+        "<td>step-00000006</td>", "validation (dots)", "<td>test loss</td>",
         "<td>test perplexity</td>"})
     EXPECT_TRUE(has(page, what)) << what;
   std::string rest = page;
@@ -78,6 +79,30 @@ TEST_F(ReportCommand, ShowsWhatThereIsOfARunThatWasKilled) {
   EXPECT_TRUE(has(page, "Loss against steps"));
   folder_.write("run/summary.json", "{");
   EXPECT_TRUE(has(page_of("@/run"), "is damaged: it is no JSON object"));
+}
+
+/// The loss of a step is not the mean of some: what a drawing says is the number of the table, that
+/// of the picture and that of summary.json, which leaves out steps that were skipped.
+TEST_F(ReportCommand, TheLastLossIsTheSameEverywhere) {
+  std::filesystem::create_directories(folder_ / "run");
+  std::string lines;
+  for (int step = 1; step <= 2000; ++step)
+    lines += text(R"({"kind":"train","step":)", step, R"(,"loss":)", step % 2 == 0 ? 1.89164 : 1.7,
+                  "}\n");
+  lines += R"({"kind":"valid","step":2000,"loss":1.75})"
+           "\n"
+           R"({"kind":"train","step":2001,"loss":9.5,"skipped":true})"
+           "\n";
+  folder_.write("run/metrics.jsonl", lines);
+  EXPECT_EQ(keep_metrics(lines, 2001).train_loss, 1.89164);
+  const std::string page = page_of("@/run"), name = folder_ / "run",
+                    drawn =
+                        ": training 1.8916 in the last step, validation (dots) 1.75 at the end<";
+  EXPECT_TRUE(has(page, "<td>training loss in the last step</td><td>1.8916</td>")) << page;
+  EXPECT_TRUE(has(page, "<td>validation loss at the end</td><td>1.75</td>"));
+  EXPECT_TRUE(has(page, name + drawn));
+  ASSERT_EQ(run(words(folder_.expand("chart @/run --output @/losses.svg"))).code, 0);
+  EXPECT_TRUE(has(read(folder_ / "losses.svg"), name + drawn));
 }
 
 /// Above 100 % it was compared with too low a rate: null, and in runs of before a number.

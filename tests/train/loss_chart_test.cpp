@@ -37,8 +37,9 @@ TEST(LossChart, DrawsEveryLossAtItsStep) {
   EXPECT_NEAR(points[2].first - points[1].first, 2 * (points[1].first - points[0].first), 0.02);
   EXPECT_NEAR(points[1].second - points[0].second, points[2].second - points[1].second, 0.02);
   EXPECT_LT(points[0].second, points[2].second) << "the higher loss is higher on the page";
-  EXPECT_EQ(points_of(svg, 1).size(), 1u) << "held-out";
-  EXPECT_NE(svg.find("a&lt;&amp;b: training 2, held-out (dots) 2.5 at the end"), std::string::npos);
+  EXPECT_EQ(points_of(svg, 1).size(), 1u) << "validation";
+  EXPECT_NE(svg.find("a&lt;&amp;b: training 2 in the last step, validation (dots) 2.5 at the end"),
+            std::string::npos);
 }
 
 TEST(LossChart, ALongRunIsDrawnByMeansOfNeighbours) {
@@ -49,6 +50,7 @@ TEST(LossChart, ALongRunIsDrawnByMeansOfNeighbours) {
   const auto drawn = points_of(svg, 0);
   ASSERT_GT(drawn.size(), 500u);
   for (const auto& [x, y] : drawn) EXPECT_NEAR(y, drawn[0].second, 2) << "all means are about 2";
+  EXPECT_NE(svg.find("long: training 1 in the last step"), std::string::npos) << "and no mean";
 }
 
 TEST(LossChart, LossesThatAreAllAlikeAreDrawn) {

@@ -46,11 +46,13 @@ LossPoints thinned(const LossPoints& points) {
   return out;
 }
 
+std::string last_text(const LossPoints& points) { return loss_text(points.back().second); }
+
 class Chart {
  public:
   Chart(const std::vector<LossCurve>& curves, const std::string& title, const CurveWords& words)
-      : title_(title), words_(words) {
-    for (const LossCurve& curve : curves)
+      : title_(title), words_(words), given_(curves) {
+    for (const LossCurve& curve : given_)
       curves_.push_back({curve.name, thinned(curve.train), curve.valid});
     for (const LossCurve& curve : curves_) {
       for (const LossPoints* points : {&curve.train, &curve.valid}) {
@@ -106,17 +108,17 @@ class Chart {
     if (!curve.train.empty()) {
       line(curve.train, colour, "");
       if (curve.train.size() == 1) dot(curve.train[0], colour);  // a line of one point is not seen
-      name += text(": ", words_.line, format("%.4g", curve.train.back().second));
+      name += text(": ", words_.line, last_text(given_[i].train), " in the last step");
     }
     if (!curve.valid.empty()) {
       line(curve.valid, colour, " stroke-dasharray=\"5 3\"");
       for (const auto& point : curve.valid) dot(point, colour);
-      name += text(curve.train.empty() ? ": " : ", ", words_.dots,
-                   format("%.4g", curve.valid.back().second));
+      name += text(curve.train.empty() ? ": " : ", ", words_.dots, last_text(curve.valid),
+                   " at the end");
     }
     out_ += format("<path class=\"curve\" stroke=\"%s\" d=\"M%.2f %.2fh24\"/>\n", colour, kPageLeft,
                    legend - 4);
-    out_ += svg::written(kPageLeft + 32, legend, "name", name + (empty ? ": none" : " at the end"));
+    out_ += svg::written(kPageLeft + 32, legend, "name", empty ? name + ": none" : name);
   }
 
   void dot(const LossPoints::value_type& point, const char* colour) {
@@ -134,13 +136,16 @@ class Chart {
 
   const std::string title_;
   const CurveWords words_;
-  std::vector<LossCurve> curves_;
+  const std::vector<LossCurve>& given_;
+  std::vector<LossCurve> curves_;  // as they are drawn
   double last_ = 1;
   double low_ = std::numeric_limits<double>::infinity(), high_ = -low_;
   std::string out_;
 };
 
 }  // namespace
+
+std::string loss_text(double loss) { return format("%.5g", loss); }
 
 LossCurve read_losses(const std::string& run) {
   const std::string path = in_folder(run, kMetricsFile);
@@ -156,7 +161,7 @@ LossCurve read_losses(const std::string& run) {
   }
   if (!out.train.empty() || !out.valid.empty()) return out;
   require(lines.empty(), "'", path, "' has no loss that can be drawn: each of its ", lines.size(),
-          " is inf, nan or beyond ", format("%g", kLargestLoss),
+          " is inf, nan, beyond ", format("%g", kLargestLoss), " or of a step that was skipped",
           "; lower --lr, and train in a new folder");
   require(
       trim(bytes).empty(), "'", path,

@@ -41,6 +41,7 @@ std::vector<MetricSeries> metric_series(std::string_view lines) {
     if (place == nullptr) continue;
     for (const auto& [key, value] : json.items()) {
       if (!value.is_number() || key == "step" || key == "epoch") continue;
+      if (key == "loss" && json.contains("skipped")) continue;  // it taught the model nothing
       const double number = value.get<double>();
       if (std::abs(number) <= kLargest)
         series_of(out, json["kind"], key).emplace_back(place->get<std::int64_t>(), number);

@@ -15,7 +15,7 @@ struct MetricSeries {
 };
 
 /// In the order in which they first occur. Numbers that are not finite or beyond 1e100 are left
-/// out, and so are lines that are torn or not ours.
+/// out, and so are losses of steps that were skipped and lines that are torn or not ours.
 std::vector<MetricSeries> metric_series(std::string_view lines);
 
 }  // namespace tessera

@@ -29,10 +29,10 @@ bool is_ours(const Json& line) {
          line.contains("step") && line["step"].is_number_integer();
 }
 
-/// The loss of a line that is ours.
+/// The loss of a line that is ours; none of a step that was skipped.
 std::optional<double> loss_of(const Json& line) {
   const auto found = line.find("loss");
-  if (found == line.end() || !found->is_number()) return std::nullopt;
+  if (found == line.end() || !found->is_number() || line.contains("skipped")) return std::nullopt;
   return found->get<double>();
 }
 
@@ -54,7 +54,7 @@ KeptMetrics keep_metrics(std::string_view lines, std::int64_t step) {
     if (!is_ours(json) || json["step"].get<std::int64_t>() > step) continue;
     if (json["kind"] == "test") continue;
     const std::optional<double> loss = loss_of(json);
-    if (json["kind"] == "train" && loss && !json.contains("skipped")) out.train_loss = loss;
+    if (json["kind"] == "train" && loss) out.train_loss = loss;
     if (json["kind"] == "eval") out.eval_step = json["step"].get<std::int64_t>();
     if (json["kind"] == "valid") {
       out.valid_step = json["step"].get<std::int64_t>();

@@ -19,7 +19,8 @@ namespace tessera {
 /// Nine significant digits, which give an f32 back; null for inf and nan, which JSON lacks.
 std::string json_number(double value);
 
-/// A line of metrics.jsonl, of a step or of a validation: nan for a loss that is null.
+/// A line of metrics.jsonl, of a step or of a validation: nan for a loss that is null or of a step
+/// that was skipped.
 struct LossLine {
   std::int64_t step = 0;
   double loss = 0;

@@ -96,7 +96,7 @@ std::string drawings(const std::vector<RunReport>& runs, const std::string& key)
   }
   return drawn(curves, text(title_of(key), " against steps"),
                validated ? CurveWords{} : CurveWords{"", ""}) +
-         drawn(scores, text(title_of(key), ", of the held-out part"), {"", ""});
+         drawn(scores, text(title_of(key), " in validation"), {"", ""});
 }
 
 std::string memory_bars(const RunReport& run) {

@@ -67,13 +67,13 @@ void add_progress(const std::optional<RunConfig>& config, RunReport& report) {
                                : config->epochs > 0 ? text(", of ", config->epochs, " epochs")
                                                     : text(" of ", config->steps);
     report.facts.emplace_back("steps", text(last->first, wanted));
-    report.facts.emplace_back("training loss", format("%.5g", last->second));
+    report.facts.emplace_back("training loss in the last step", loss_text(last->second));
   }
   if (const auto last = last_of(report, "valid", "loss"))
-    report.facts.emplace_back("validation loss", format("%.5g", last->second));
+    report.facts.emplace_back("validation loss at the end", loss_text(last->second));
   for (const MetricSeries& one : report.series) {
     if (one.kind == "test" && !one.points.empty())
-      report.facts.emplace_back(text("test ", one.key), format("%.5g", one.points.back().second));
+      report.facts.emplace_back(text("test ", one.key), loss_text(one.points.back().second));
   }
 }
 
