@@ -213,8 +213,10 @@ TEST(AutoPlan, Errors) {
        "  --write-plan is a flag of tessera plan --auto\n  --html is a flag of tessera plan "
        "--auto\n"
        "  --auto-precision is a flag of tessera plan --auto\n"},
-      {"plan --vocab-size 40 --search-mode recursive_programming --json " + kModel,
-       "--json does nothing with --search-mode recursive_programming; leave it out"},
+      {"plan --vocab-size 40 --search-mode recursive_programming --json --verbose " + kModel,
+       "--json does nothing with --search-mode recursive_programming; leave it out\n"
+       "  --verbose does nothing with --search-mode recursive_programming; leave it out"},
+      {kAuto + "--verbose", "--verbose does nothing with --auto; leave it out"},
       {"plan --vocab-size 40 --search-mode recursive_programming --tensor-model-parallel-size 2 "
        "--zero-stage 1 --micro-batch-size 2 " +
            kModel,

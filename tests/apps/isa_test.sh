@@ -23,7 +23,7 @@ levels() {
   [ "$(isa_of avx2)" = avx2 ] || wrong "summary.json says '$(isa_of avx2)', not avx2"
   [ "$best" = avx2 ] || [ "$(digest_of best)" != "$(digest_of avx2)" ] || wrong "--max-isa avx2 changes no bit of $best"
   "$tessera" verify --preset gpt2-tiny --devices 2 --max-isa avx2 >"$folder/verify.log" 2>&1 || wrong "verify fails at avx2"
-  "$tessera" plan --preset gpt2-tiny --vocab-size 62 --max-isa avx2 >"$folder/plan.log" 2>&1 || wrong "plan fails at avx2"
+  "$tessera" plan --preset gpt2-tiny --vocab-size 62 --max-isa avx2 --verbose >"$folder/plan.log" 2>&1 || wrong "plan fails at avx2"
   ! grep -q 'amx:' "$folder/plan.log" || wrong "plan has tiles at avx2"
   "$tessera" sample "$folder/best" --tokens 5 --max-isa avx2 >"$folder/sample.log" 2>&1 || wrong "sample fails at avx2"
 

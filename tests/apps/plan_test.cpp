@@ -7,8 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/command_test.h"
+#include "repo_file.h"
 #include "tessera/base/cores.h"
 #include "tessera/device/device.h"
+#include "tessera/machines/find_machine.h"
+#include "tessera/machines/machine_file.h"
 #include "tessera/train/family_fields.h"
 #include "tessera/train/fields.h"
 
@@ -29,12 +32,14 @@ TEST(PlanCommand, OneDeviceSendsNothingAndSaysNothingOfIt) {
   EXPECT_EQ(one["sent_bytes_per_step"], nlohmann::json::object());
   EXPECT_EQ(one["collectives"], nlohmann::json::array());
   EXPECT_FALSE(one.contains("placements"));
-  EXPECT_EQ(run(words(kPlan)).out.find("sends"), std::string::npos);
+  const std::string printed = run(words(kPlan + "--verbose")).out;
+  for (const char* of_many : {"sends", "sent", "dp=", "each device", "all devices"})
+    EXPECT_EQ(printed.find(of_many), std::string::npos) << of_many << " in\n" << printed;
 }
 
 TEST(PlanCommand, PlansForTheDeviceThatTrainingWillUse) {
-  EXPECT_EQ(run(words(kPlan + "--no-amx")).out.find("amx:"), std::string::npos);
-  EXPECT_EQ(run(words(kPlan)).out.find("amx:") != std::string::npos,
+  EXPECT_EQ(run(words(kPlan + "--verbose --no-amx")).out.find("amx:"), std::string::npos);
+  EXPECT_EQ(run(words(kPlan + "--verbose")).out.find("amx:") != std::string::npos,
             machine_choices().isa == Isa::Amx);
 }
 
@@ -60,7 +65,7 @@ TEST(PlanCommand, TellsKernelsAndTheirWork) {
   EXPECT_GT(four["micro_batches"], 1);
   EXPECT_DOUBLE_EQ(flops_of(one), one["flops_per_step"].get<double>());
   EXPECT_DOUBLE_EQ(2 * flops_of(two), two["flops_per_step"].get<double>());
-  const std::string printed = run(words(kPlan)).out;
+  const std::string printed = run(words(kPlan + "--verbose")).out;
   EXPECT_NE(printed.find("  attention (hwy:attention)\n"), std::string::npos) << printed;
 }
 
@@ -100,10 +105,10 @@ TEST(PlanCommand, GroupsGradientsOfSharedLayers) {
 /// gpt2-tiny has activations of 8 x 32 x 64 numbers, 32 KiB on each of two data parallel devices.
 TEST(PlanCommand, TellsCollectivesByBlockAndBytesByAxis) {
   const std::string mesh = "--devices 4 --tensor-model-parallel-size 2";
-  const Ran ran = run(words(kPlan + mesh));
+  const Ran ran = run(words(kPlan + "--verbose " + mesh));
   ASSERT_EQ(ran.code, 0) << ran.err;
   for (const char* told :
-       {"mesh                  dp=2 tp=2: 4 devices\n",
+       {"on             4 devices of 1 thread, in f32", "plan           dp=2 tp=2, recompute ",
         "each of layers.0 ... layers.3 (4 blocks)\n",
         "    forward   all_reduce      tp            2      32.0 KiB      64.0 KiB\n",
         "    backward  all_reduce      tp            2      32.0 KiB      64.0 KiB\n"})
@@ -199,11 +204,116 @@ TEST(PlanCommand, TellsOfTheFullestStage) {
   EXPECT_GT(stages["bubble"], stages["bubble_ideal"]) << "messages and uneven stages cost time";
   EXPECT_LT(stages["bubble"], 1);
 
-  const Ran ran = run(words(kPlan + flags));
+  const Ran ran = run(words(kPlan + "--verbose " + flags));
   for (const char* told : {"pipeline              1f1b: 2 stages",
                            "  stage  in flight  planned peak", "of a step, as priced\n",
                            ", the fullest, at its fullest moment\n", "what a device of stage "})
     EXPECT_NE(ran.out.find(told), std::string::npos) << told << " in\n" << ran.out;
+}
+
+/// The lines of the short output, with its first words. Flags decide which there are.
+TEST(PlanCommand, SaysInAFewLinesWhatDecides) {
+  struct Case {
+    const char* flags;
+    std::vector<std::string> names;
+    std::vector<std::string> told;
+  };
+  const Case cases[] = {
+      {"",
+       {"model", "parameters", "on", "plan", "batch", "memory", "  at its most", "work", "time",
+        "next"},
+       {"model          gpt2, 4 layers, width 64, 8 heads, context 32, vocabulary 64\n",
+        "parameters     206,208\n", "on             1 device of 1 thread, in f32",
+        "plan           recompute elementwise\n",
+        "batch          8 samples, 256 tokens a step, in 1 micro-batch of 8 samples\n",
+        "time           give --machine NAME, or ",
+        "next           tessera train with the same flags, --data FILE, --output FOLDER; "
+        "--verbose prints"}},
+      {"--bf16 --memory-cap 1GiB --micro-batch-size 2 --recompute-granularity full "
+       "--recompute-layers 0-1 --save-every 3 --offload-optimizer --remote-device nvme "
+       "--offload-folder .",
+       {"model", "parameters", "on", "plan", "batch", "memory", "  at its most", "  in a file",
+        "  beside it", "work", "time", "next"},
+       {"in bf16 with parameters and updates in f32\n",
+        "plan           recompute full of layers 0-1, offload optimizer\n",
+        "in 4 micro-batches of 2 samples\n", " % of the cap of 1.00 GiB\n", " to save from\n"}},
+      {"--devices 8 --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --zero-stage 1 "
+       "--micro-batch-size 4 --machine a100-1024 --output x",
+       {"model", "parameters", "on", "plan", "pipeline",
+        "  fewer micro-batches than stages: some "
+        "always wait; lower --micro-batch-size",
+        "batch", "memory", "  at its most", "work", "time", "  it goes to", "sent", "next"},
+       {"on             8 devices, in f32\n", "plan           pp=2 dp=2 tp=2, ZeRO-1, recompute ",
+        "pipeline       1f1b: 2 stages, 1 chunk on each, 1 micro-batch, waiting ",
+        "in 1 micro-batch of 4 samples on each of 2 data parallel ranks\n",
+        " of a device of stage ", " % of the 80.0 GiB of a100-1024\n",
+        " tokens/s, predicted for a100-1024\n", "products ", " a step by a device of stage ",
+        " along tp",
+        "next           --auto finds the fastest plan that fits; --verbose prints all"}},
+  };
+  for (const Case& c : cases) {
+    const Ran ran = run(words(kPlan + c.flags)),
+              all = run(words(text(kPlan, "--verbose ", c.flags)));
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    std::vector<std::string> names;
+    for (const std::string& line : split(ran.out, '\n')) {
+      if (line.empty()) continue;
+      const bool sentence = line.starts_with("  fewer");
+      names.push_back(sentence ? line : std::string(line.substr(0, 15)));
+      if (!sentence) names.back().resize(names.back().find_last_not_of(' ') + 1);
+    }
+    EXPECT_EQ(names, c.names) << ran.out;
+    for (const std::string& told : c.told)
+      EXPECT_NE(ran.out.find(told), std::string::npos) << told << " in\n" << ran.out;
+    EXPECT_TRUE(all.out.starts_with(ran.out)) << "all of it begins with the few lines";
+    EXPECT_NE(all.out.find("\ncompile time, ms\n"), std::string::npos);
+  }
+}
+
+/// Workspaces, and so the memory, and how f32 is multiplied depend on the processor; all else is as
+/// docs/plan-output.md shows.
+TEST(PlanCommand, TheDocumentShowsItsFewLines) {
+  const Ran ran =
+      run(words("plan --preset gpt2-tiny --vocab-size 65 --devices 4 --threads 1 "
+                "--tensor-model-parallel-size 2 --zero-1-memory-optimization"));
+  ASSERT_EQ(ran.code, 0) << ran.err;
+  const std::string page = read(repo_file("docs/plan-output.md"));
+  int lines = 0;
+  for (const std::string& line : split(ran.out, '\n')) {
+    const std::string name(line.substr(0, line.find("  ", 2)));
+    if (name == "memory" || name == "  at its most" || name == "on") continue;
+    EXPECT_NE(page.find(line + "\n"), std::string::npos) << line;
+    ++lines;
+  }
+  EXPECT_GT(lines, 8);
+}
+
+/// What a plan takes against what there is: tokens and bytes are those of --json.
+TEST(PlanCommand, ItsFewLinesHaveTheNumbersOfItsJson) {
+  const std::string flags = "--devices 2 --machine a100-1024 ";
+  const nlohmann::json json = json_of(flags);
+  const std::string few = run(words(kPlan + flags)).out;
+  const auto bytes = json["planned_peak_bytes"].get<std::int64_t>();
+  const double seconds = json["predicted_step_seconds"], tokens = json["tokens_per_step"];
+  for (const std::string& told :
+       {text("memory         ", bytes_text(bytes), " of each device, "),
+        text(" a step, ", grouped(static_cast<std::int64_t>(tokens / seconds)), " tokens/s"),
+        text("sent           ", bytes_text(json["sent_bytes_per_step"]["dp"]), " a step by each ")})
+    EXPECT_NE(few.find(told), std::string::npos) << told << " in\n" << few;
+  EXPECT_EQ(few.find("does not fit"), std::string::npos);
+}
+
+TEST(PlanCommand, SaysWhereAMachineHasTooLittleMemory) {
+  const Folder folder;
+  std::string machine = machine_file_text(find_machine("a100-1024"));
+  const std::size_t at = machine.find("80 GiB");
+  ASSERT_NE(at, std::string::npos) << machine;
+  folder.write("small.toml", machine.replace(at, 6, "1 MiB"));
+  const Ran ran = run(words(folder.expand(kPlan + "--machine @/small.toml")));
+  EXPECT_EQ(ran.code, 0) << ran.err;
+  EXPECT_NE(ran.out.find(": it does not fit; --auto looks for a plan that does\n"),
+            std::string::npos)
+      << ran.out;
 }
 
 /// All that is reported but times and what this process holds.
@@ -221,8 +331,8 @@ bool in_help(std::string_view name) {
 }
 
 TEST(PlanCommand, ItsHelpListsTheFlagsThatMatter) {
-  for (const char* name :
-       {"json", "placements", "schedule-svg", "config", "preset", "data", "valid-data", "epochs"})
+  for (const char* name : {"json", "verbose", "placements", "schedule-svg", "config", "preset",
+                           "data", "valid-data", "epochs"})
     EXPECT_TRUE(in_help(name)) << name;
   struct Row {
     const char *name, *flags, *beside;

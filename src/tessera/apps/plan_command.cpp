@@ -5,6 +5,7 @@
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
+#include "tessera/apps/plan_summary.h"
 #include "tessera/apps/ranks.h"
 #include "tessera/apps/result_file.h"
 #include "tessera/apps/search_text.h"
@@ -74,7 +75,10 @@ std::vector<Flag> plan_command_flags(const OwnFamilies& families) {
   std::vector<Flag> out = field_flags(families);
   out.insert(
       out.begin(),
-      {command_switch("json", "print JSON"),
+      {command_switch("json", "print JSON, with all that --verbose prints"),
+       command_switch("verbose",
+                      "print all of the plan: memory, stages, workspaces, collectives, kernels, "
+                      "blocks, compile time"),
        command_switch("auto", "choose the plan that takes least time and fits: what no flag tells"),
        command_switch("auto-precision", "with --auto: choose the floats too"),
        with_value("write-plan", "FILE", "with --auto: write a plan for train --plan"),
@@ -93,13 +97,14 @@ std::vector<Flag> plan_command_flags(const OwnFamilies& families) {
 
 /// What is asked beside the run.
 struct PlanRequest {
-  bool json = false, placements = false, automatic = false, precision = false;
+  bool json = false, verbose = false, placements = false, automatic = false, precision = false;
   std::string plan_file, page, search_mode, picture;  // empty: none
 };
 
 PlanRequest take_request(ParsedFlags& parsed, Problems& problems) {
   PlanRequest out;
   out.json = parsed.take_switch("json");
+  out.verbose = parsed.take_switch("verbose");
   out.placements = parsed.take_switch("placements");
   out.automatic = parsed.take_switch("auto");
   out.precision = parsed.take_switch("auto-precision");
@@ -112,6 +117,9 @@ PlanRequest take_request(ParsedFlags& parsed, Problems& problems) {
   }
   if (!out.automatic && (out.precision || !out.plan_file.empty() || !out.page.empty()))
     problems.add("--auto-precision, --write-plan and --html are for the planner; give --auto too");
+  if (out.automatic && out.verbose)
+    problems.add(
+        "--verbose does nothing with --auto; leave it out, and give it with the flags found");
   if (out.automatic && !out.search_mode.empty())
     problems.add(text("--auto plans whole runs, and --search-mode ", out.search_mode,
                       " places single ops; give one of them"));
@@ -126,6 +134,7 @@ void refuse_beside_search(const ParsedFlags& parsed, const PlanRequest& request,
         text(flag, " does nothing with --search-mode ", request.search_mode, "; leave it out"));
   };
   if (request.json) refuse("--json");
+  if (request.verbose) refuse("--verbose");
   if (request.placements) refuse("--placements");
   if (!request.picture.empty()) refuse("--schedule-svg");
   for (const Setting& setting : parsed.settings) {
@@ -193,7 +202,12 @@ void print_plan(RunConfig config, const PlanRequest& request, Console& console) 
   const PlanReport report = report_of(compiled, config);
   if (!request.picture.empty())
     write_atomically(request.picture, planned_pipeline(compiled, config)->svg());
-  console.out << (request.json ? to_json(report) : to_text(report));
+  if (request.json) {
+    console.out << to_json(report);
+    return;
+  }
+  console.out << plan_summary(report, config) << (request.verbose ? details_text(report) : "")
+              << placements_text(report.mesh);
 }
 
 }  // namespace

@@ -12,27 +12,10 @@ namespace tessera {
 namespace {
 
 /// True where nothing says how large the model is.
-bool is_default_model(const PreparedRun& run) {
-  const RunConfig& c = run.config;
+bool is_default_model(const RunConfig& c) {
   const ModelConfig usual;
-  return c.preset.empty() && c.init_from.empty() && !run.from && c.model.layers == usual.layers &&
+  return c.preset.empty() && c.init_from.empty() && c.model.layers == usual.layers &&
          c.model.width == usual.width && c.model.heads == usual.heads;
-}
-
-std::string model_line(const PreparedRun& run) {
-  const ModelConfig& m = run.config.model;
-  std::vector<std::string> layers;
-  for (const LayerStack& stack : m.family->stacks(m)) layers.push_back(text(stack.layers));
-  std::string out = text("model: ", m.family, ", ", join(layers, " + "),
-                         layers.size() == 1 && layers[0] == "1" ? " layer" : " layers", ", width ",
-                         m.width, ", ", counted(m.heads, "head"));
-  if (m.context > 0) out += text(", context ", m.context);
-  if (m.vocabulary > 0) out += text(", vocabulary ", grouped(m.vocabulary));
-  if (is_default_model(run))
-    out +=
-        "; this is the default model: choose one by --preset, --init-from or --layers, --width "
-        "and --heads";
-  return out;
 }
 
 /// "1,003,854 tokens to train and 111,540 held out"
@@ -74,20 +57,39 @@ std::string f32_products_text(const RunConfig& c) {
               c.f32_reason.empty() ? "" : text(" (", c.f32_reason, ")"));
 }
 
-std::string devices_line(const RunConfig& c) {
-  const std::int64_t devices = c.parallel.devices,
-                     threads = c.threads > 0 ? c.threads : num_usable_cores() / devices;
-  const std::optional<Precision> precision = precision_of(c);
-  return text("on: ", counted(devices, "device"), " of ",
-              counted(std::max<std::int64_t>(threads, 1), "thread"), ", in ",
-              precision ? text(precision->compute, " with parameters and updates in f32")
-                        : text("f32", f32_products_text(c)));
-}
-
 }  // namespace
 
+std::string model_text(const RunConfig& config, bool from_checkpoint) {
+  const ModelConfig& m = config.model;
+  std::vector<std::string> layers;
+  for (const LayerStack& stack : m.family->stacks(m)) layers.push_back(text(stack.layers));
+  std::string out = text(m.family, ", ", join(layers, " + "),
+                         layers.size() == 1 && layers[0] == "1" ? " layer" : " layers", ", width ",
+                         m.width, ", ", counted(m.heads, "head"));
+  if (m.context > 0) out += text(", context ", m.context);
+  if (m.vocabulary > 0) out += text(", vocabulary ", grouped(m.vocabulary));
+  if (!from_checkpoint && is_default_model(config))
+    out +=
+        "; this is the default model: choose one by --preset, --init-from or --layers, --width "
+        "and --heads";
+  return out;
+}
+
+std::string devices_text(const RunConfig& c) {
+  const std::int64_t devices = c.parallel.devices,
+                     threads = c.threads > 0 ? c.threads : num_usable_cores() / devices;
+  const bool described = c.parallel.machine.kernels == KernelSource::Described;
+  const std::optional<Precision> precision = precision_of(c);
+  return text(counted(devices, "device"),
+              described ? "" : " of " + counted(std::max<std::int64_t>(threads, 1), "thread"),
+              ", in ",
+              precision ? text(precision->compute, " with parameters and updates in f32")
+                        : text("f32", described ? "" : f32_products_text(c)));
+}
+
 std::vector<std::string> about_run(const PreparedRun& run, const Samples& samples) {
-  return {model_line(run), data_line(run, samples), devices_line(run.config)};
+  return {text("model: ", model_text(run.config, run.from.has_value())), data_line(run, samples),
+          text("on: ", devices_text(run.config))};
 }
 
 }  // namespace tessera

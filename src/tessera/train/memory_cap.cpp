@@ -33,10 +33,13 @@ std::optional<std::int64_t> parse_memory_cap(std::string_view cap) {
   return static_cast<std::int64_t>(bytes);
 }
 
+std::int64_t capped_bytes(const RunConfig& config, const RankFacts& all) {
+  return host_pool_of(config) == HostPool::SameMemory ? all.both_bytes : all.peak_bytes;
+}
+
 void require_within_cap(const RunConfig& config, const RankFacts& all) {
   const std::optional<std::int64_t> cap = parse_memory_cap(config.memory_cap);
-  const std::int64_t capped =
-      host_pool_of(config) == HostPool::SameMemory ? all.both_bytes : all.peak_bytes;
+  const std::int64_t capped = capped_bytes(config, all);
   require(!cap || capped <= *cap, "the plan takes ", bytes_text(capped), " (", capped,
           " bytes) of a device, and memory-cap is ", config.memory_cap,
           "; its ranks may have other processors or numbers of threads than what the cap was met "

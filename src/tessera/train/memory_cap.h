@@ -14,6 +14,9 @@ namespace tessera {
 /// Errors: Fault::Usage: another text, or less than a byte.
 std::optional<std::int64_t> parse_memory_cap(std::string_view text);
 
+/// Bytes of the fullest rank that count against the cap, of `all` ranks together.
+std::int64_t capped_bytes(const RunConfig& config, const RankFacts& all);
+
 /// Errors: Fault::Usage: the plan of a rank takes more than config.memory_cap; both.
 void require_within_cap(const RunConfig& config, const RankFacts& all);
 

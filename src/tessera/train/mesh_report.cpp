@@ -143,27 +143,27 @@ MeshReport mesh_report_of(const Compiled& compiled) {
   return out;
 }
 
-std::string to_text(const MeshReport& r) {
-  std::string out;
-  if (r.devices > 1) {
-    out += r.stages == 1 ? "what each device sends in a step\n"
-                         : text("what a device of stage ", r.stage,
-                                " sends in a step, more than one of another stage\n");
-    std::int64_t all = 0;
-    for (const auto& [axes, bytes] : r.sent) {
-      out += text("  ", left(text("along ", axes), 20), right(bytes_text(bytes), 14), "\n");
-      all += bytes;
-    }
-    out += text("  ", left("in all", 20), right(bytes_text(all), 14), "\n");
-    out += flow_row("region", "collective", "along", "calls", "bytes each", "in all");
-    for (const FlowClass& flows : r.flows) out += table_of(flows);
-    if (!r.buckets.empty()) out += buckets_text(r.buckets);
+std::string traffic_text(const MeshReport& r) {
+  if (r.devices == 1) return "";
+  std::string out = r.stages == 1 ? "what each device sends in a step\n"
+                                  : text("what a device of stage ", r.stage,
+                                         " sends in a step, more than one of another stage\n");
+  std::int64_t all = 0;
+  for (const auto& [axes, bytes] : r.sent) {
+    out += text("  ", left(text("along ", axes), 20), right(bytes_text(bytes), 14), "\n");
+    all += bytes;
   }
-  if (!r.placements.empty())
-    out +=
-        "placements: per dim the axes that split it, - for none; +axis: partial along it, a sum "
-        "that "
-        "is not finished\n";
+  out += text("  ", left("in all", 20), right(bytes_text(all), 14), "\n");
+  out += flow_row("region", "collective", "along", "calls", "bytes each", "in all");
+  for (const FlowClass& flows : r.flows) out += table_of(flows);
+  return r.buckets.empty() ? out : out + buckets_text(r.buckets);
+}
+
+std::string placements_text(const MeshReport& r) {
+  if (r.placements.empty()) return "";
+  std::string out =
+      "placements: per dim the axes that split it, - for none; +axis: partial along it, a sum that "
+      "is not finished\n";
   for (const PlacedBlocks& blocks : r.placements) {
     out += text("  ", names_of(blocks.blocks), "\n");
     for (const PlacedValue& v : blocks.values)

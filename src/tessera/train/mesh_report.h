@@ -38,6 +38,9 @@ struct MeshReport {
 
 MeshReport mesh_report_of(const Compiled& compiled);
 
-std::string to_text(const MeshReport& report);
+/// What is sent; empty for one device.
+std::string traffic_text(const MeshReport& report);
+/// Empty where they were not asked for.
+std::string placements_text(const MeshReport& report);
 
 }  // namespace tessera

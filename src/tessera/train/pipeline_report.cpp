@@ -114,14 +114,21 @@ std::string blocks_text(const std::vector<std::string>& blocks) {
   return join(out);
 }
 
+std::string headline(const PipelineReport& r) {
+  return text(r.schedule, ": ", counted(std::ssize(r.stages), "stage"), ", ",
+              counted(std::ssize(r.stages[0].chunks), "chunk"), " on each, ", r.micro_batches,
+              r.micro_batches == 1 ? " micro-batch" : " micro-batches");
+}
+
+std::string starved_text(const PipelineReport& r) {
+  if (r.micro_batches >= std::ssize(r.stages)) return "";
+  return "  fewer micro-batches than stages: some always wait; lower --micro-batch-size\n";
+}
+
 std::string to_text(const PipelineReport& r) {
-  const auto p = static_cast<std::int64_t>(r.stages.size());
-  const auto v = static_cast<std::int64_t>(r.stages[0].chunks.size());
   const bool peaks = r.stages[0].facts.rank.peak_bytes > 0;
-  std::string out = text("pipeline              ", r.schedule, ": ", counted(p, "stage"), ", ",
-                         counted(v, "chunk"), " on each, ", r.micro_batches,
-                         r.micro_batches == 1 ? " micro-batch\n" : " micro-batches\n",
-                         "  stage  in flight", peaks ? "  planned peak" : "", "   chunks\n");
+  std::string out = text("pipeline              ", headline(r), "\n  stage  in flight",
+                         peaks ? "  planned peak" : "", "   chunks\n");
   for (std::size_t i = 0; i < r.stages.size(); ++i) {
     const StageReport& stage = r.stages[i];
     std::vector<std::string> chunks;
@@ -137,9 +144,7 @@ std::string to_text(const PipelineReport& r) {
   };
   if (r.priced) line("bubble", r.bubble, "of a step, as priced");
   line("bubble, ideal", r.bubble_ideal, "if F, B and W of a chunk took the same time, sends none");
-  if (r.micro_batches < p)
-    out += "  fewer micro-batches than stages: some always wait; lower --micro-batch-size\n";
-  return out;
+  return out + starved_text(r);
 }
 
 void add_to(nlohmann::ordered_json& json, const PipelineReport& r) {

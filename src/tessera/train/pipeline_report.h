@@ -52,6 +52,10 @@ struct PipelineFacts {
 PipelineReport report_of(const std::string& schedule, const Pipeline& pipeline,
                          const PipelineFacts& facts = {});
 
+/// "1f1b: 2 stages, 1 chunk on each, 8 micro-batches"
+std::string headline(const PipelineReport& report);
+/// A line that says what to do where micro-batches are fewer than stages; else empty.
+std::string starved_text(const PipelineReport& report);
 /// A table for people.
 std::string to_text(const PipelineReport& report);
 

@@ -11,6 +11,7 @@
 #include "tessera/models/family.h"
 #include "tessera/train/facts.h"
 #include "tessera/train/json/reports.h"
+#include "tessera/train/memory_cap.h"
 #include "tessera/train/memory_parts.h"
 #include "tessera/train/planned_pipeline.h"
 
@@ -151,6 +152,7 @@ PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
   out.host = host_use(config, all.host_bytes);
   out.choice = memory_choice_of(config);
   out.save_copy_bytes = save_copy_bytes(config, plan);
+  out.capped_bytes = capped_bytes(config, all);
   out.mesh = mesh_report_of(compiled);
   if (const auto pipeline = planned_pipeline(compiled, config)) {
     out.pipeline = pipeline->report();
@@ -178,11 +180,9 @@ PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
   return out;
 }
 
-std::string to_text(const PlanReport& r) {
-  std::string out = text("parameters            ", grouped(r.parameters), "\n");
+std::string details_text(const PlanReport& r) {
   const bool many = r.mesh.devices > 1;
-  if (many) out += text("mesh                  ", r.mesh.mesh, ": ", r.mesh.devices, " devices\n");
-  if (r.pipeline) out += to_text(*r.pipeline);
+  std::string out = r.pipeline ? to_text(*r.pipeline) : "";
   const std::string where = r.pipeline ? text(" on a device of stage ", r.stage, ", the fullest")
                             : many     ? " on each device"
                                        : "";
@@ -211,7 +211,7 @@ std::string to_text(const PlanReport& r) {
     out += text(" ", w.op, " (", w.kernel, ")\n");
   }
   out += text("  ", small, " calls want less than ", bytes_text(kSmall), "\n");
-  out += to_text(r.mesh);
+  out += traffic_text(r.mesh);
   out += text("step\n", row("tokens", grouped(r.tokens_per_step)),
               row("micro-batches", grouped(r.micro_batches)),
               row(many ? "GFLOP of all devices" : "GFLOP", fixed(r.flops_per_step * 1e-9, 3)));

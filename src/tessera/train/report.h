@@ -32,6 +32,7 @@ struct PlanReport {
   std::int64_t unshared_bytes = 0;   // if no two buffers of a training step were at one place
   HostUse host;                      // of the device that has most there
   MemoryChoice choice;               // what is done to take so much
+  std::int64_t capped_bytes = 0;     // that count against a memory cap, of the fullest device
   std::int64_t save_copy_bytes = 0;  // beside the arena, of the device that writes most
   MeshReport mesh;
   std::optional<PipelineReport> pipeline;                    // none: one stage
@@ -50,8 +51,8 @@ struct PlanReport {
 /// `compiled` has the plans of all stages.
 PlanReport report_of(const Compiled& compiled, const RunConfig& config);
 
-/// A table for people.
-std::string to_text(const PlanReport& report);
+/// Tables for people, of all but the placements.
+std::string details_text(const PlanReport& report);
 /// One object, all sizes in bytes and times in seconds; docs/metrics.md has its keys.
 std::string to_json(const PlanReport& report);
 
