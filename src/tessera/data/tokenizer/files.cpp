@@ -40,6 +40,12 @@ std::string sentence_piece_of(const std::string& folder) {
   return "";
 }
 
+/// parse_json_file() with the keys in the file's order.
+nlohmann::ordered_json ordered_object(const std::string& bytes, const std::string& file) {
+  parse_json_file(bytes, file);
+  return nlohmann::ordered_json::parse(bytes);
+}
+
 /// What there is beside the main files. Where config.json says another class than these files, it
 /// is put down in tokenizer_config.json, because config.json is the model's and not recorded.
 void read_companions(const std::string& folder, TokenizerFiles& out) {
@@ -48,17 +54,15 @@ void read_companions(const std::string& folder, TokenizerFiles& out) {
     if (is_file(path_of(name))) out[name] = read_file(path_of(name));
   }
   if (!is_file(path_of("config.json"))) return;
-  const auto parsed = [](const std::string& bytes) {
-    auto json = parse_shallow<nlohmann::ordered_json>(bytes);
-    return json.is_object() ? json : nlohmann::ordered_json::object();
-  };
-  auto config = parsed(out.contains(kConfigJson) ? out[kConfigJson] : "{}");
+  auto config =
+      ordered_object(out.contains(kConfigJson) ? out[kConfigJson] : "{}", path_of(kConfigJson));
   const bool byte_level = out.contains(kTokenizerJson) &&
                           out[kTokenizerJson].find("\"ByteLevel\"") != std::string::npos;
   const auto class_with = [&](const nlohmann::json& model) {
     return class_of_configs(nlohmann::json(config), model, byte_level);
   };
-  const std::string name = class_with(nlohmann::json(parsed(read_file(path_of("config.json")))));
+  const std::string name =
+      class_with(parse_json_file(read_file(path_of("config.json")), path_of("config.json")));
   if (name == class_with(nlohmann::json::object())) return;
   config["tokenizer_class"] = name;
   out[kConfigJson] = config.dump(2) + "\n";
@@ -84,12 +88,10 @@ std::map<std::string, std::string> main_files(const std::string& folder,
 }
 
 /// A tokenizer.model of which nothing says a class is that of any file: so transformers has it.
-void name_class(TokenizerFiles& files) {
-  auto config = nlohmann::ordered_json::object();
-  if (files.contains(kConfigJson)) {
-    config = parse_shallow<nlohmann::ordered_json>(files[kConfigJson]);
-    if (!config.is_object() || config.contains("tokenizer_class")) return;
-  }
+void name_class(TokenizerFiles& files, const std::string& folder) {
+  auto config = ordered_object(files.contains(kConfigJson) ? files[kConfigJson] : "{}",
+                               shown_file(folder, kConfigJson));
+  if (config.contains("tokenizer_class")) return;
   config["tokenizer_class"] = kFileClass;
   files[kConfigJson] = config.dump(2) + "\n";
 }
@@ -107,13 +109,12 @@ TokenizerFiles files_of_folder(const std::string& folder) {
          "; give the folder or the file of one");
   read_main({});
   if (is_file((fs::path(folder) / kSentencePiece).string()) && out.contains(kSentencePiece))
-    name_class(out);
+    name_class(out, folder);
   const auto config = out.find(kConfigJson);
   if (out.contains(kTokenizerJson) || config == out.end()) return out;
-  const auto parsed = parse_shallow<nlohmann::json>(config->second);
-  if (!parsed.is_object()) return out;
-  const std::vector<std::string> names =
-      files_of_class(class_of_configs(parsed, nlohmann::json::object(), false));
+  const std::vector<std::string> names = files_of_class(
+      class_of_configs(parse_json_file(config->second, shown_file(folder, kConfigJson)),
+                       nlohmann::json::object(), false));
   if (!std::ranges::all_of(names, [&](const std::string& name) { return out.contains(name); }))
     read_main(names);
   return out;
