@@ -5,6 +5,7 @@
 #include <immintrin.h>
 #endif
 
+#include <algorithm>
 #include <thread>
 
 namespace tessera::backend {
@@ -19,6 +20,15 @@ void pause_core() {
 }
 }  // namespace
 
+Pace pace_of(std::int64_t ranks, std::int64_t cores, int spins) {
+  constexpr std::int64_t kPerRank = 25;  // us of a nap, by ranks that share the core
+  Pace out;
+  if (ranks <= cores) out.spins = spins;
+  out.nap = std::max(
+      out.nap, std::chrono::microseconds(kPerRank * ranks / std::max<std::int64_t>(cores, 1)));
+  return out;
+}
+
 void Patience::wait() {
   constexpr auto kAwake = std::chrono::milliseconds(2);
   if (left_ > 0) {
@@ -31,7 +41,7 @@ void Patience::wait() {
   if (now_ - since_ < kAwake) {
     sched_yield();
   } else {
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    std::this_thread::sleep_for(nap_);
   }
 }
 

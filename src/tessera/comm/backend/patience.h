@@ -8,12 +8,21 @@ namespace tessera::backend {
 
 using Clock = std::chrono::steady_clock;
 
-/// Waits of growing length: pauses (200: another core answers in less; none where ranks outnumber
-/// cores, because the awaited one may need this core), yields for 2 ms (another
-/// thread of this core), then naps of 100 us, so that long waits leave the core to others.
+/// How ranks that share cores wait: so many pauses (none where ranks outnumber cores, because the
+/// awaited one may need this core), and naps of that length.
+struct Pace {
+  int spins = 0;
+  std::chrono::microseconds nap{100};
+};
+/// Of `ranks` on so many cores. A nap costs about 5 us, so where many ranks share a core and all
+/// but one of them wait, longer naps leave it the core.
+Pace pace_of(std::int64_t ranks, std::int64_t cores, int spins);
+
+/// Waits of growing length: pauses, yields for 2 ms (another thread of this core), then naps, so
+/// that long waits leave the core to others.
 class Patience {
  public:
-  explicit Patience(int spins) : left_(spins) {}
+  explicit Patience(const Pace& pace) : left_(pace.spins), nap_(pace.nap) {}
   void wait();
   /// True where it is time to look for more than the one awaited thing.
   bool waits_long() const { return left_ < 0; }
@@ -35,6 +44,7 @@ class Patience {
 
  private:
   int left_;  // pauses; -1: it yields
+  std::chrono::microseconds nap_;
   Clock::time_point since_, now_, quiet_since_, next_look_;
   std::uint64_t signs_ = 0;
 };

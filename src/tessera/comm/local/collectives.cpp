@@ -71,7 +71,7 @@ void Collectives::require_kept(const Collective& c, Number number) const {
 void Collectives::await_place(const Collective& c, Number number) {
   if (number <= kInFlight) return;
   for (int j = 0; j < size(); ++j) {
-    Patience patience(world_.spins);
+    Patience patience(world_.pace);
     while (!is_done(j, number - kInFlight)) waiting_.turn(patience, j, c, number);
   }
 }
@@ -93,7 +93,7 @@ void Collectives::end(Number last) {
   // All shares first: others wait for them.
   while (worked_ < last) {
     const Number number = worked_ + 1;
-    Patience patience(world_.spins);
+    Patience patience(world_.pace);
     for (do_shares(last); worked_ < number; do_shares(last)) {
       const int late = arrived_ < size() ? arrived_ : shared_.withdrawn.load();
       waiting_.turn(patience, late, *call(number).collective, number);
@@ -107,7 +107,7 @@ void Collectives::end(Number last) {
 
 void Collectives::await_done(const Collective& c, Number number) {
   for (int j = 0; j < size(); ++j) {
-    Patience patience(world_.spins);
+    Patience patience(world_.pace);
     while (!is_done(j, number)) waiting_.turn(patience, j, c, number);
   }
 }
@@ -139,7 +139,7 @@ void Collectives::withdraw(Number number) noexcept {
   if (dropped_ == 0) dropped_ = number;
   int nobody = -1;
   shared_.withdrawn.compare_exchange_strong(nobody, index_, std::memory_order_seq_cst);
-  Patience patience(world_.spins);
+  Patience patience(world_.pace);
   for (const Member& peer : shared_.members) {
     while (peer.working.load(std::memory_order_seq_cst)) patience.wait();
   }

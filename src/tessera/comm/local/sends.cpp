@@ -91,7 +91,7 @@ void LocalCommunicator::begin(const Ticket& ticket) const {
 
 template <typename Ready>
 void LocalCommunicator::await(const Ticket& ticket, const Ready& ready) const {
-  Patience patience(world_.spins);
+  Patience patience(world_.pace);
   const Collective& c = *ticket.collective;
   while (!ready()) waiting_.turn(patience, c.peer, c, ticket.number);
 }
@@ -126,7 +126,7 @@ void LocalCommunicator::withdraw(Message& message, Number number) const noexcept
   if (moved()) return;
   const unsigned before = message.ends.fetch_or(Message::kWithdrawn, std::memory_order_acq_rel);
   if ((before & Message::kMoving) == 0) return;
-  for (Patience patience(world_.spins); !moved();) patience.wait();
+  for (Patience patience(world_.pace); !moved();) patience.wait();
 }
 
 }  // namespace tessera::local

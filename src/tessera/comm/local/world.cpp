@@ -68,7 +68,7 @@ World::World(int n, std::chrono::milliseconds deadline)
     : deadline(deadline),
       cores_of_host(num_usable_cores()),
       cores_per_rank(cores_of_host / n),
-      spins(cores_per_rank == 0 ? 0 : 200),
+      pace(backend::pace_of(n, cores_of_host, 200)),  // another core answers in less
       places(static_cast<std::size_t>(n)),
       open(static_cast<std::size_t>(n)) {}
 

@@ -163,7 +163,7 @@ class World {
 
   const std::chrono::milliseconds deadline;
   const int cores_of_host, cores_per_rank;
-  const int spins;            // of Patience
+  const backend::Pace pace;
   std::vector<Place> places;  // by rank
   std::vector<Open> open;     // by rank
 

@@ -59,10 +59,10 @@ class ProcessCommunicator final : public Communicator {
   /// have started, and its messages move on.
   template <typename Ready>
   void await(const Collective& c, Number number, int member, const Ready& ready) {
-    Patience patience(world_.spins());
+    Patience patience(world_.pace());
     while (!ready()) {
       if (advance() || move_messages()) {
-        patience = Patience(world_.spins());  // that took time of its own
+        patience = Patience(world_.pace());  // that took time of its own
         continue;
       }
       patience.wait();

@@ -104,7 +104,7 @@ std::string no_end(const World& world) {
 
 /// Waits until every rank has come to its end, or is not going to. True: all have ended.
 bool await_ends(World& world) {
-  process::Patience patience(world.spins());
+  process::Patience patience(world.pace());
   std::optional<Clock::time_point> stopped;
   for (;;) {
     world.look();

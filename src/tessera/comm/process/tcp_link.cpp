@@ -112,7 +112,7 @@ void TcpLink::gather(const void* mine, void* all, std::size_t bytes) {
     requests.push_back(receive(Channel::Control, at(r), bytes, r, kGathered));
     requests.push_back(send(Channel::Control, mine, bytes, r, kGathered));
   }
-  backend::Patience patience(0);
+  backend::Patience patience({});
   for (std::size_t i = 0; i < requests.size(); ++i) {
     while (!done(requests[i])) {
       const int from = static_cast<int>(i / 2) + (static_cast<int>(i / 2) >= rank_);

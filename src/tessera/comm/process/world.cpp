@@ -40,7 +40,7 @@ World::~World() {
 /// failure it may never be.
 void World::finish_messages() noexcept {
   const auto limit = stopped() ? 100ms : 1000ms;
-  Patience patience(spins_);
+  Patience patience(pace_);
   const auto await = [&](const auto& done) {
     while (!done() && patience.waited() < limit) patience.wait();
   };
@@ -64,7 +64,7 @@ void World::meet() {
   // Asking MPI takes its time: 2000 turns are some tenths of a millisecond, in which a segment
   // comes.
   const Neighbours here = neighbours(processes_, rank_);
-  spins_ = here.ranks > here.cores ? 0 : 2000;
+  pace_ = backend::pace_of(here.ranks, here.cores, 2000);
   cores_of_host_ = here.cores;
   cores_per_rank_ = process::cores_per_rank(processes_);
   watch_ = std::make_unique<Watch>(watchable(processes_, rank_), [this](int rank) { died(rank); });
@@ -248,7 +248,7 @@ void World::quiesce(std::span<Request> requests, std::span<const int> members,
     for (Request& request : requests) link_.cancel(request);  // sends go on
     leaving();
     if (!quieted_) quieted_ = Clock::now();
-    Patience patience(0);
+    Patience patience({});
     std::optional<Clock::time_point> gone_since;
     while (!all_done() && Clock::now() - *quieted_ < 1s) {
       drain();

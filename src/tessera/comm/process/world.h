@@ -43,7 +43,7 @@ class World {
   int rank() const { return rank_; }
   int size() const { return size_; }
   std::chrono::milliseconds deadline() const { return options_.deadline; }
-  int spins() const { return spins_; }  // of Patience
+  const backend::Pace& pace() const { return pace_; }
   int cores_per_rank() const { return cores_per_rank_; }
   int cores_of_host() const { return cores_of_host_; }
 
@@ -120,7 +120,8 @@ class World {
   const LaunchedOptions& options_;
   const int rank_, size_;
   const std::thread::id thread_ = std::this_thread::get_id();
-  int spins_ = 0, cores_per_rank_ = 0, cores_of_host_ = 0;
+  backend::Pace pace_;
+  int cores_per_rank_ = 0, cores_of_host_ = 0;
   std::vector<Process> processes_;  // by rank
 
   mutable std::mutex mutex_;  // of seen_
