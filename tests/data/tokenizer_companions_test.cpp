@@ -34,8 +34,8 @@ TEST(TokenizerCompanions, AFileThatIsNoObjectIsNamed) {
                  gpt2 = {{"vocab.json", R"({"a": 0, "<|endoftext|>": 1})"},
                          {"merges.txt", "#version: 0.2\n"}};
   const std::string deep = std::string(200, '[') + std::string(200, ']');
-  for (const auto& [model_type, vocabulary] : std::map<std::string, Contents>{
-           {"bert", bert}, {"gpt2", gpt2}, {"", bert}}) {
+  for (const auto& [model_type, vocabulary] :
+       std::map<std::string, Contents>{{"bert", bert}, {"gpt2", gpt2}, {"", bert}}) {
     Contents sound = vocabulary;
     for (const char* name :
          {"tokenizer_config.json", "special_tokens_map.json", "added_tokens.json"})

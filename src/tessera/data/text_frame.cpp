@@ -48,7 +48,9 @@ FramedTexts framed(const TextFrame& frame, std::span<const std::span<const std::
       out.ids.push_back(part.id);
     } else {
       const auto count = static_cast<std::size_t>(part.text == 0 ? kept.first : kept.second);
-      const auto tokens = texts[static_cast<std::size_t>(part.text)].first(count);
+      const std::span<const std::int32_t> text = texts[static_cast<std::size_t>(part.text)],
+                                          tokens = frame.keeps_end ? text.last(count)
+                                                                   : text.first(count);
       out.ids.insert(out.ids.end(), tokens.begin(), tokens.end());
     }
     out.types.resize(out.ids.size(), part.type);

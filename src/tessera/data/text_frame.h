@@ -18,6 +18,7 @@ struct FramePart {
 struct TextFrame {
   std::vector<FramePart> single = {{.text = 0}};  // of one text
   std::vector<FramePart> pair = {{.text = 0}, {.text = 1, .type = 1}};
+  bool keeps_end = false;  // texts that are too long lose their beginning, not their end
 
   const std::vector<FramePart>& of(std::size_t texts) const { return texts == 1 ? single : pair; }
   /// It has tokens of its own.
@@ -42,7 +43,7 @@ KeptTokens longest_first(std::int64_t first, std::int64_t second, std::int64_t r
 struct FramedTexts {
   std::vector<std::int32_t> ids, types;
 };
-/// `texts` are one or two; they are cut from behind to `room` tokens with those around, which fit.
+/// `texts` are one or two; they are cut to `room` tokens with those around, which fit.
 FramedTexts framed(const TextFrame& frame, std::span<const std::span<const std::int32_t>> texts,
                    std::int64_t room);
 

@@ -55,6 +55,7 @@ Tokenizer Tokenizer::of(TokenizerFiles files, const std::string& where) {
   } else {
     parts->read_document(root);
   }
+  parts->read_use(document.settings.part(), root);
   parts->size = parts->model->tokens().end();
   for (const tokenizer::AddedToken& token : parts->added.all())
     parts->size = std::max(parts->size, token.id + 1);
@@ -114,13 +115,23 @@ Encoding Tokenizer::encode_pair(std::string_view first, std::string_view second,
 }
 
 TextFrame Tokenizer::frame() const {
-  const auto parts = [](const tokenizer::Template& of) {
+  const auto parts = [&](const tokenizer::Template& of, int texts) {
+    for (int text = 0; text < texts; ++text) {
+      if (const auto count = std::ranges::count(of, text, &tokenizer::TemplatePart::text);
+          count != 1)
+        fail(Fault::Data, "tokenizer '", parts_->where, "': its post-processor has ",
+             text == 0 ? "$A" : "$B", " ", count, " times in its form of ",
+             texts == 1 ? "one text" : "two texts",
+             ", and in a sample each text is once; correct post_processor of tokenizer.json");
+    }
     std::vector<FramePart> out;
     for (const tokenizer::TemplatePart& part : of)
-      out.push_back({.text = part.text, .id = part.text < 0 ? part.id : 0, .type = part.type});
+      out.push_back({.text = part.text,
+                     .id = part.text < 0 ? part.id : 0,
+                     .type = parts_->types ? part.type : 0});
     return out;
   };
-  return {parts(parts_->templates.single), parts(parts_->templates.pair)};
+  return {parts(parts_->templates.single, 1), parts(parts_->templates.pair, 2), parts_->keeps_end};
 }
 
 std::vector<std::vector<std::int32_t>> Tokenizer::encode_batch(std::span<const std::string> texts,

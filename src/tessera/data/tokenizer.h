@@ -73,7 +73,8 @@ class Tokenizer {
   std::vector<std::int32_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
   Encoding encode_pair(std::string_view first, std::string_view second,
                        const EncodeOptions& options = {}) const;
-  /// What its post-processor puts around one text and around two.
+  /// What its post-processor puts around one text and around two, and which end of a text is cut.
+  /// Errors: Fault::Data: a text is not there, or there twice.
   TextFrame frame() const;
   /// encode() of each text, by so many threads.
   std::vector<std::vector<std::int32_t>> encode_batch(std::span<const std::string> texts,

@@ -1,5 +1,7 @@
 #include "tessera/models/encoder.h"
 
+#include <algorithm>
+
 #include "tessera/models/layer.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
@@ -82,15 +84,50 @@ Value pooled(const ModelConfig& c, Value x) {
   return tanh(linear(first_rows(x), "pooler", c.width, {true, init_of(c)}));
 }
 
-SampleFrame encoder_frame(const MaskedModel& model, const Vocabulary& vocabulary) {
-  const std::int32_t next = vocabulary.size();
-  PairTokens special{next, next + 1, next + 2, next + 3};
-  if (const auto own = vocabulary.pair_tokens()) special = *own;
-  SampleFrame out{text_frame(special[1], special[2], model.parts == SampleParts::One), special[0]};
-  if (const Tokenizer* const made = vocabulary.made_elsewhere()) {
-    if (TextFrame theirs = made->frame(); theirs.adds_tokens()) out.frame = std::move(theirs);
+namespace {
+
+constexpr const char* kToHaveUsual =
+    "; write \"tokenizer_class\": \"BertTokenizer\", or that of your model, into "
+    "tokenizer_config.json, or a post_processor of [CLS] A [SEP] into tokenizer.json";
+
+/// The greatest type of the parts of a frame.
+std::int32_t greatest_type(const TextFrame& frame) {
+  std::int32_t out = 0;
+  for (const std::vector<FramePart>* parts : {&frame.single, &frame.pair}) {
+    for (const FramePart& part : *parts) out = std::max(out, part.type);
   }
   return out;
+}
+
+}  // namespace
+
+SampleFrame encoder_frame(const MaskedModel& model, const Vocabulary& vocabulary) {
+  const std::int32_t next = vocabulary.size();
+  const std::optional<PairTokens> own = vocabulary.pair_tokens();
+  const PairTokens special = own.value_or(PairTokens{next, next + 1, next + 2, next + 3});
+  SampleFrame out{text_frame(special[1], special[2], model.parts == SampleParts::One), special[0]};
+  const Tokenizer* const made = vocabulary.made_elsewhere();
+  if (made == nullptr) return out;
+  TextFrame theirs = made->frame();
+  out.frame.keeps_end = theirs.keeps_end;
+  if (!theirs.adds_tokens()) {
+    if (own)
+      fail(Fault::Data, "the tokenizer's post-processor adds no tokens around a text, and this ",
+           "model reads what is at the first, [CLS]", kToHaveUsual);
+    return out;
+  }
+  if (const std::int32_t type = greatest_type(theirs); model.parts != SampleParts::One && type > 1)
+    fail(Fault::Data, "the tokenizer's post-processor gives tokens the type ", type,
+         ", and the model's table has types 0 and 1; correct post_processor of tokenizer.json");
+  out.frame = std::move(theirs);
+  return out;
+}
+
+void require_end_cut(const TextFrame& frame, std::string_view task) {
+  if (frame.keeps_end)
+    fail(Fault::Data, "the tokenizer cuts the beginning of a text that is too long ",
+         "(truncation_side left), and samples of ", task, " are cut at the end; write ",
+         "\"truncation_side\": \"right\" into tokenizer_config.json to have that");
 }
 
 }  // namespace tessera

@@ -53,8 +53,11 @@ struct SampleFrame {
   std::int32_t pad = 0;
   std::optional<std::int32_t> not_last = {};  // LabelledTextsOptions::not_last
 };
-/// As the tokenizer's post-processor says, if it adds tokens; else with the special tokens of the
-/// vocabulary, or those that follow its own.
+/// As the tokenizer's post-processor says, or, of a vocabulary without such tokens, with those that
+/// follow its own. Errors: Fault::Data: a tokenizer that has the tokens and adds none, or has types
+/// that the model's table has not.
 SampleFrame encoder_frame(const MaskedModel& model, const Vocabulary& vocabulary);
+/// The samples of `task` are cut behind alone. Errors: Fault::Data: the frame cuts the beginning.
+void require_end_cut(const TextFrame& frame, std::string_view task);
 
 }  // namespace tessera

@@ -44,6 +44,19 @@ std::unique_ptr<Samples> sentence_samples(const ModelConfig& c, const Dataset& d
       {sentence_choice(c, part, choices, c.context), c.masked_positions, choices.most});
 }
 
+/// Samples have [CLS] A [SEP], and [SEP] behind B, whatever a tokenizer says: it has to say that.
+void require_usual_frame(const MaskedModel& model, SampleParts parts, const Vocabulary& vocabulary,
+                         const PairTokens& special) {
+  const TextFrame theirs = encoder_frame(model, vocabulary).frame,
+                  usual = text_frame(special[1], special[2], /*doubled=*/false);
+  const std::size_t texts = parts == SampleParts::One ? 1 : 2;
+  if (theirs.of(texts) != usual.of(texts))
+    fail(Fault::Data, "the tokenizer's post-processor does not put ",
+         texts == 1 ? "[CLS] A [SEP]" : "[CLS] A [SEP] B [SEP]", " around ",
+         texts == 1 ? "a text" : "two texts", ", which is how masked words are learned; correct ",
+         "post_processor of tokenizer.json, or give the tokenizer of such a model");
+}
+
 }  // namespace
 
 Task masked_lm(const ModelConfig& c, const MaskedModel& model, SampleParts parts) {
@@ -78,10 +91,12 @@ Task masked_lm(const ModelConfig& c, const MaskedModel& model, SampleParts parts
     return {cross_entropy_mean(logits.tokens, labels), cross_entropy_mean(logits.second, next),
             accuracy(logits.tokens, labels), accuracy(logits.second, next)};
   };
-  const auto options = [context, predicted, parts](const Dataset& data,
-                                                   const SampleChoices& choices) {
-    return MaskedPairsOptions{context,       data.vocabulary.size(),        predicted, choices.seed,
-                              choices.order, data.vocabulary.pair_tokens(), parts};
+  const auto options = [context, predicted, parts, model](const Dataset& data,
+                                                          const SampleChoices& choices) {
+    const std::optional<PairTokens> special = data.vocabulary.pair_tokens();
+    if (special) require_usual_frame(model, parts, data.vocabulary, *special);
+    return MaskedPairsOptions{
+        context, data.vocabulary.size(), predicted, choices.seed, choices.order, special, parts};
   };
   if (model.sentence_files && two) out.token_files = sentence_file_use(c, c.context);
   out.train_samples = [c, options](const Dataset& data, const SampleChoices& choices) {

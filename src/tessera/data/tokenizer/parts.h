@@ -35,9 +35,14 @@ struct Tokenizer::Parts {
   tokenizer::Templates templates;
   tokenizer::Decoder decoder;  // may be empty
   SpecialTokens special;
+  bool keeps_end = false;  // TextFrame::keeps_end
+  bool types = true;       // models get the types of tokens; else all are 0
   std::int32_t size = 0;
 
   void read_document(const tokenizer::JsonPart& root);
+  /// Which end of a text is cut: truncation_side of `config`, else what `root` says; and whether
+  /// model_input_names has types.
+  void read_use(const tokenizer::JsonPart& config, const tokenizer::JsonPart& root);
   /// From a .model of SentencePiece.
   void read_model(const std::string& bytes, const tokenizer::JsonPart& place);
 

@@ -1,5 +1,7 @@
 /// The parts of a tokenizer, from its files.
 
+#include <algorithm>
+
 #include "tessera/base/text.h"
 #include "tessera/data/tokenizer/files.h"
 #include "tessera/data/tokenizer/normalizers.h"
@@ -25,6 +27,22 @@ void Tokenizer::Parts::read_document(const tokenizer::JsonPart& root) {
   if (root.has("post_processor"))
     templates = tokenizer::make_templates(root.part("post_processor"));
   if (root.has("decoder")) decoder = tokenizer::make_decoder(root.part("decoder"));
+}
+
+void Tokenizer::Parts::read_use(const tokenizer::JsonPart& config,
+                                const tokenizer::JsonPart& root) {
+  if (config.has("model_input_names")) {
+    const nlohmann::json& names = config.json()["model_input_names"];
+    types = !names.is_array() || std::ranges::find(names, "token_type_ids") != names.end();
+  }
+  keeps_end =
+      root.has("truncation") && root.part("truncation").text("direction", "Right") == "Left";
+  if (!config.has("truncation_side")) return;
+  const std::string side = config.text("truncation_side");
+  if (side != "left" && side != "right")
+    config.bad("truncation_side is '", side.substr(0, 60), "', but can be left or right; correct ",
+               "it, or leave it out for right");
+  keeps_end = side == "left";
 }
 
 void Tokenizer::Parts::read_model(const std::string& bytes, const tokenizer::JsonPart& place) {
