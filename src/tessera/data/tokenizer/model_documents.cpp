@@ -1,8 +1,11 @@
 /// A .model of SentencePiece as transformers makes a tokenizer.json of it.
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "tessera/base/text.h"
+#include "tessera/data/tokenizer/byte_trie.h"
 #include "tessera/data/tokenizer/charsmap.h"
 #include "tessera/data/tokenizer/class_documents.h"
 #include "tessera/data/tokenizer/sentence_piece.h"
@@ -13,14 +16,28 @@ namespace {
 
 using nlohmann::json;
 
-/// Begins of the characters of a piece, but for the first.
-template <typename Each>
-void for_each_cut(const std::string& piece, const Each& each) {
-  for (std::size_t at = 1; at < piece.size(); ++at) {
-    if ((static_cast<unsigned char>(piece[at]) & 0xC0) != 0x80)
-      each(piece.substr(0, at), piece.substr(at));
+/// Which two pieces make another one.
+class PiecePairs {
+ public:
+  /// `pieces` must outlive it.
+  explicit PiecePairs(std::set<std::string_view> pieces) : pieces_(std::move(pieces)) {
+    ByteTrie::Keys keys;
+    for (const std::string_view piece : pieces_) keys.emplace_back(piece, 0);
+    beginnings_ = ByteTrie(std::move(keys));
   }
-}
+  /// Calls each(left, right) of all that make `piece`, the shortest left one first.
+  template <typename Each>
+  void for_each(std::string_view piece, const Each& each) const {
+    beginnings_.prefixes(piece, [&](std::size_t size, std::int32_t) {
+      const std::string_view right = piece.substr(size);
+      if (pieces_.contains(right)) each(std::string(piece.substr(0, size)), std::string(right));
+    });
+  }
+
+ private:
+  std::set<std::string_view> pieces_;
+  ByteTrie beginnings_;  // the pieces
+};
 
 /// The pattern that finds a text as it is.
 std::string escaped(const std::string& text) {
@@ -44,13 +61,15 @@ json merges_by_score(const SentencePieceFile& file) {
     if (file.pieces[i].type == PieceType::Normal)
       normal[file.pieces[i].piece] = static_cast<std::int32_t>(i);
   }
+  std::set<std::string_view> pieces;
+  for (const auto& [piece, id] : normal) pieces.insert(piece);
+  const PiecePairs pairs(std::move(pieces));
   using Ranked = std::tuple<double, std::int32_t, std::string, std::string>;
   std::vector<Ranked> ranked;
   for (const auto& [piece, id] : normal) {
-    for_each_cut(piece, [&](const std::string& left, const std::string& right) {
-      if (normal.contains(left) && normal.contains(right))
-        ranked.emplace_back(-double{file.pieces[static_cast<std::size_t>(id)].score}, id, left,
-                            right);
+    pairs.for_each(piece, [&](std::string left, std::string right) {
+      ranked.emplace_back(-double{file.pieces[static_cast<std::size_t>(id)].score}, id,
+                          std::move(left), std::move(right));
     });
   }
   std::ranges::sort(ranked);
@@ -79,12 +98,14 @@ ModelVocabulary model_vocabulary(const std::string& bytes, const std::string& fi
 json merges_of_pieces(const json& ids) {
   std::map<std::int64_t, std::string> by_id;
   for (auto it = ids.begin(); it != ids.end(); ++it) by_id[it->get<std::int64_t>()] = it.key();
+  std::set<std::string_view> pieces;
+  for (auto it = ids.begin(); it != ids.end(); ++it) pieces.insert(it.key());
+  const PiecePairs pairs(std::move(pieces));
   json out = json::array();
-  for (const auto& [id, piece] : by_id) {
-    for_each_cut(piece, [&](const std::string& left, const std::string& right) {
-      if (ids.contains(left) && ids.contains(right)) out.push_back({left, right});
+  for (const auto& [id, piece] : by_id)
+    pairs.for_each(piece, [&](std::string left, std::string right) {
+      out.push_back({std::move(left), std::move(right)});
     });
-  }
   return out;
 }
 
