@@ -203,6 +203,11 @@ TEST_F(HubCommand, WhatDoesNotFitIsNamed) {
   config_alone("hub/gpt2", "word", {{"n_embd", "wide"}});
   write_tokenizer("hub/llama_classes", 61, {{"unk_token", "[UNK]"}, {"pad_token", "[PAD]"}});
   set("hub/llama_classes", {{"pad_token_id", 7}});
+  write_tokenizer("hub/gpt2_classes", 61, {{"unk_token", "[UNK]"}, {"pad_token", "[PAD]"}});
+  set("hub/gpt2_classes", {{"pad_token_id", nullptr}});
+  config_alone("hub/bart", "forced", {{"forced_bos_token_id", 5}});
+  config_alone("hub/bart", "started", json::object());
+  folder_.write("started/generation_config.json", R"({"decoder_start_token_id": 6})");
   const struct {
     const char *name, *line;
     int code;
@@ -219,6 +224,12 @@ TEST_F(HubCommand, WhatDoesNotFitIsNamed) {
        "pad_token_id of config.json is 7, and padding of the tokenizer is 1"},
       {"the same, to predict", "predict @/hub/llama_classes --data @/labels.tsv", 3,
        "pad_token_id of config.json is 7, and padding of the tokenizer is 1"},
+      {"a trained classifier without padding", "predict @/hub/gpt2_classes --data @/labels.tsv", 3,
+       "pad_token_id of config.json is null, so that the classifier reads the last token"},
+      {"another first token", "inspect @/forced", 3,
+       "@/forced/config.json: forced_bos_token_id is 5; texts begin with token"},
+      {"another token to start from", "inspect @/started", 3,
+       "@/started/generation_config.json: decoder_start_token_id is 6; texts begin with token"},
       {"a run in the folder of a model",
        "train --output @/hub/gpt2 --steps 1 --init-from @/hub/gpt2 --context 4 --data @/text", 2,
        "its path would name two models"},

@@ -10,6 +10,7 @@
 #include "tessera/models/family.h"
 #include "tessera/pretrained/hub/hub_family.h"
 #include "tessera/pretrained/hub/hub_folder.h"
+#include "tessera/pretrained/hub/hub_generation.h"
 #include "tessera/pretrained/hub/hub_match.h"
 #include "tessera/pretrained/hub/hub_rows.h"
 #include "tessera/pretrained/hub/hub_weights.h"
@@ -80,6 +81,15 @@ std::optional<std::int32_t> PretrainedModel::end_padding() const {
   return static_cast<std::int32_t>(std::min<std::uint64_t>(pad->get<std::uint64_t>(), INT32_MAX));
 }
 
+std::string PretrainedModel::reads_last_token() const {
+  if (!parts_->family->ends_by_padding || !has_task(config(), kSequenceClassification)) return "";
+  const bool trained = std::ranges::any_of(
+      parameters(), [](const auto& entry) { return entry.first.starts_with("score."); });
+  if (!trained || end_padding()) return "";
+  const HubJson* const pad = parts_->from.find("pad_token_id");
+  return pad == nullptr ? "missing" : pad->dump();
+}
+
 std::vector<std::string> PretrainedModel::tasks() const {
   std::vector<std::string> out;
   for (const HubClass& each : parts_->family->classes)
@@ -108,6 +118,7 @@ PretrainedModel::Parts::Parts(std::string folder, const HubConfig& config,
       family(&hub_family_of(from)),
       model(read_hub_model(*family, from, how.task_given ? TaskGiven::Yes : TaskGiven::No)),
       json(from.json().dump(2, ' ', false, HubJson::error_handler_t::replace)) {
+  require_same_beginning(from, path, model.config);
   using Weights = OpenPretrained::Weights;
   if (how.weights == Weights::None) return;
   if (how.weights == Weights::IfThere && !HubWeights::are_in(path)) return;

@@ -57,6 +57,9 @@ class PretrainedModel {
   const std::vector<std::string>& labels() const;
   /// pad_token_id of config.json, where its classifier finds the end of a text by it.
   std::optional<std::int32_t> end_padding() const;
+  /// Its classifier is trained, finds the end of a text by pad_token_id, and that is no id: what it
+  /// is, as "null". Then transformers reads the last token, whatever it is. Empty: otherwise.
+  std::string reads_last_token() const;
   /// What a user should know: rates that differ, tensors that are not used, keys that nobody reads.
   const std::vector<std::string>& notices() const;
 

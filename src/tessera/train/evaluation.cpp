@@ -77,6 +77,7 @@ void open_model(const std::string& path, const RunConfig& asked, Evaluation& out
     complete(out.config);
     out.vocabulary = vocabulary_at(out.config, path);
     require_same_padding(*out.pretrained, out.vocabulary);
+    require_padding(*out.pretrained, out.vocabulary);
     labels = labels_of(*out.pretrained);
     for (const std::string& notice : out.pretrained->notices()) out.notices.push_back(notice);
     const std::string type = problem_type(*out.pretrained);

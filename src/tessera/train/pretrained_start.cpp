@@ -117,6 +117,15 @@ void check_problem_type(const RunConfig& config, const PretrainedModel& from, co
                          " are told apart: ", label_names_text(data.labels.names)));
 }
 
+void require_padding(const PretrainedModel& from, const Vocabulary& vocabulary) {
+  const std::optional<std::int32_t> ours = end_padding(vocabulary);
+  if (const std::string none = from.reads_last_token(); ours && !none.empty())
+    fail(Fault::Data, "'", from.path(), "': pad_token_id of config.json is ", none,
+         ", so that the classifier reads the last token of a text even if it is padding, which is ",
+         "not read here; write the tokenizer's, \"pad_token_id\": ", *ours,
+         ", into config.json to classify by the last token before it");
+}
+
 void require_same_padding(const PretrainedModel& from, const Vocabulary& vocabulary) {
   const std::optional<std::int32_t> theirs = from.end_padding(), ours = end_padding(vocabulary);
   if (!theirs || !ours || theirs == ours) return;

@@ -38,5 +38,8 @@ void check_problem_type(const RunConfig& config, const PretrainedModel& from, co
 /// A classifier that finds the end of a text by its config's pad_token_id needs a tokenizer with
 /// the same padding: what the two read of a text that ends in it would differ. Errors: Fault::Data.
 void require_same_padding(const PretrainedModel& from, const Vocabulary& vocabulary);
+/// One that is used as it is must have such an id, if the tokenizer has padding. Errors:
+/// Fault::Data.
+void require_padding(const PretrainedModel& from, const Vocabulary& vocabulary);
 
 }  // namespace tessera

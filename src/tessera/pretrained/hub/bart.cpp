@@ -118,7 +118,7 @@ void write_bart(const ModelConfig& from, HubJson& to) {
   to["decoder_start_token_id"] = tokens.start;
   to["eos_token_id"] = to["forced_eos_token_id"] = tokens.end;
   to["bos_token_id"] = nullptr;
-  if (tokens.first) to["bos_token_id"] = *tokens.first;
+  if (tokens.first) to["bos_token_id"] = to["forced_bos_token_id"] = *tokens.first;
 }
 
 constexpr HubClass kBartClasses[] = {{kSeq2SeqLm, "BartForConditionalGeneration"}};
