@@ -48,6 +48,21 @@ TEST(OtherColumnsOfTables, RefuseDeepValuesAndManyKeys) {
   EXPECT_NE(refusal(many.dump()).find("more than 1000 keys up to line 2"), std::string::npos);
 }
 
+TEST(OtherColumnsOfTables, LackTextsThatAreKeysWithinKeys) {
+  const TestFolder folder;
+  const std::string path = folder / "a.jsonl", texts[] = {"a.b.c", "d"};
+  std::ofstream(path) << R"({"a": {"b": {"c": "long"}, "id": 1}, "d": "long", "e": {"c": 2}})"
+                      << "\n"
+                      << R"({"a": {"b": {"c": "long"}}, "d": "long", "e": {}})"
+                      << "\n"
+                      << R"({"a.b.c": "long", "d": "long", "e": "x"})"
+                      << "\n";
+  const OtherColumns columns = read_other_columns(path, texts, {});
+  EXPECT_EQ(columns.names, (std::vector<std::string>{"a", "e"}));
+  EXPECT_EQ(columns.rows, (std::vector<std::vector<std::string>>{
+                              {R"({"id":1})", R"({"c":2})"}, {"", "{}"}, {"", "x"}}));
+}
+
 TEST(OtherColumnsOfTables, MayHaveOneName) {
   const TestFolder folder;
   const std::string path = folder / "a.csv", texts[] = {"text"};

@@ -1,6 +1,7 @@
 #include "tessera/data/other_columns.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/error.h"
@@ -23,6 +24,21 @@ std::string cell_text(const ordered_json& value) {
                            : value.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
+/// Takes the keys `texts` out of an object, "a.b" out of the one that its key a has; where that
+/// leaves nothing, a too. `path`: that of the object, with a point behind it.
+void take_texts_out(ordered_json& object, std::span<const std::string> texts,
+                    const std::string& path) {
+  for (auto it = object.begin(); it != object.end();) {
+    const std::string name = path + it.key();
+    bool gone = std::ranges::find(texts, name) != texts.end();
+    if (!gone && it->is_object() && !it->empty()) {
+      take_texts_out(*it, texts, name + ".");
+      gone = it->empty();
+    }
+    it = gone ? object.erase(it) : std::next(it);
+  }
+}
+
 OtherColumns of_json_lines(std::string_view bytes, const std::string& path, const Table& read,
                            std::span<const std::string> texts) {
   if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
@@ -40,9 +56,9 @@ OtherColumns of_json_lines(std::string_view bytes, const std::string& path, cons
            " has lists or objects within others, deeper than ", kMostJsonDepth,
            "; leave the key that has them out");
     std::vector<std::string>& cells = out.rows.emplace_back(out.names.size());
-    const ordered_json object = ordered_json::parse(json);
+    ordered_json object = ordered_json::parse(json);
+    take_texts_out(object, texts, "");
     for (const auto& [key, value] : object.items()) {
-      if (std::ranges::find(texts, key) != texts.end()) continue;
       const auto found = std::ranges::find(out.names, key);
       const auto column = static_cast<std::size_t>(found - out.names.begin());
       if (found == out.names.end()) {

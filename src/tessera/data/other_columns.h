@@ -16,7 +16,8 @@ struct OtherColumns {
 
 /// All columns but `texts`, of the rows that read_table reads for `texts`. Of JSON lines: the keys
 /// of all objects, in the order in which they come; a key that a line lacks is an empty cell, and
-/// so is null; lists and objects are as JSON. Errors: as of read_table.
+/// so is null; lists and objects are as JSON, without those of `texts` that lie in them. Errors: as
+/// of read_table.
 OtherColumns read_other_columns(const std::string& path, std::span<const std::string> texts,
                                 const TableOptions& options);
 

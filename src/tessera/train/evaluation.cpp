@@ -52,6 +52,8 @@ void take_fields(RunConfig& to, const RunConfig& from, std::span<const std::stri
   }
 }
 
+constexpr const char* kPrediction = "prediction";
+
 /// Names of the classes of a folder: their numbers where nobody named them.
 std::vector<std::string> labels_of(const PretrainedModel& from) {
   std::vector<std::string> out = from.labels();
@@ -202,20 +204,38 @@ OtherColumns columns_of(const RunConfig& config) {
   return out;
 }
 
+/// What is predicted has names that no column of the rows has.
+void require_own_names(const Evaluation& evaluation, std::span<const std::string> predicted,
+                       std::span<const std::string_view> left_out) {
+  const std::vector<std::string>& others = evaluation.columns.names;
+  for (const std::string& name : predicted) {
+    if (std::ranges::find(left_out, name) == left_out.end() &&
+        std::ranges::find(others, name) != others.end())
+      fail(Fault::Data, "'", evaluation.config.test_data.front(), "' has a column ",
+           column_names_text({&name, 1}), ", which is what a prediction is called; rename it");
+  }
+}
+
+/// Labels of a table's rows are among its columns; answers are texts.
+std::span<const std::string_view> judged_but_not_wanted(const Evaluation& evaluation) {
+  static constexpr std::string_view kNumberAndLabel[] = {"row", "label"};
+  const bool of_words_or_pictures =
+      !is_of_tables(evaluation.config.model) && !evaluation.data->questions;
+  return std::span(kNumberAndLabel).first(of_words_or_pictures ? 1 : 2);
+}
+
 /// `predicted`, of which the columns in `left_out` are no more wanted, behind those of the rows.
 PredictionTable beside(const Evaluation& evaluation, const PredictionTable& predicted,
                        std::span<const std::string_view> left_out) {
   const OtherColumns& others = evaluation.columns;
   check(others.names.empty() || others.rows.size() == predicted.rows.size(), "predictions of ",
         predicted.rows.size(), " rows of ", others.rows.size());
+  require_own_names(evaluation, predicted.columns, left_out);
   PredictionTable out{others.names, others.rows};
   out.rows.resize(predicted.rows.size());
   for (std::size_t k = 0; k < predicted.columns.size(); ++k) {
     const std::string& name = predicted.columns[k];
     if (std::ranges::find(left_out, name) != left_out.end()) continue;
-    if (std::ranges::find(others.names, name) != others.names.end())
-      fail(Fault::Data, "'", evaluation.config.test_data.front(), "' has a column ",
-           column_names_text({&name, 1}), ", which is what a prediction is called; rename it");
     out.columns.push_back(name);
     for (std::size_t row = 0; row < out.rows.size(); ++row)
       out.rows[row].push_back(predicted.rows[row][k]);
@@ -227,7 +247,7 @@ PredictionTable written_texts(Crew& crew, const Evaluation& evaluation, const Ta
   TextModel model(crew, *task.text);
   const std::vector<Beginning> beginnings = beginnings_of(
       evaluation.sources, *task.text, evaluation.vocabulary, evaluation.config.model.vocabulary);
-  PredictionTable out{{"prediction"}, {}};
+  PredictionTable out{{kPrediction}, {}};
   write_texts(model, evaluation.vocabulary, beginnings,
               {.tokens = task.text->context, .temperature = 0}, {},
               [&](const std::string& written) { out.rows.push_back({written}); });
@@ -271,6 +291,7 @@ Evaluation prepare_evaluation(const std::string& path, const RunConfig& asked, s
   const Task task = task_of(config.model);
   if (predicts) out.columns = columns_of(config);
   if (predicts && writes_texts(task)) {
+    require_own_names(out, std::array<std::string, 1>{kPrediction}, {});
     out.sources = texts_to_write_from(config);
     beginnings_of(out.sources, *task.text, out.vocabulary, config.model.vocabulary);
     return out;
@@ -281,6 +302,11 @@ Evaluation prepare_evaluation(const std::string& path, const RunConfig& asked, s
           task.text ? ", and tessera sample lets it write" : "");
   leave_length_open(config.model);
   load_evaluated(out, std::move(labels), predicts);
+  if (predicts) {
+    const std::unique_ptr<Judge> judge = task_of(config.model).judge(*out.data);
+    judge->keep_probabilities();
+    require_own_names(out, judge->table().columns, judged_but_not_wanted(out));
+  }
   return out;
 }
 
@@ -318,11 +344,7 @@ PredictionTable predict(Crew& crew, const Evaluation& evaluation) {
   MeasuredRuns runs(crew);
   measure_samples(runs, *samples, evaluation_batch(evaluation.config), measured,
                   [] { return false; });
-  // Labels of a table's rows are among its columns; answers are texts.
-  constexpr std::string_view kNumber[] = {"row"}, kNumberAndLabel[] = {"row", "label"};
-  const bool of_words_or_pictures = !is_of_tables(evaluation.config.model) && !data.questions;
-  return of_words_or_pictures ? beside(evaluation, judge->table(), kNumber)
-                              : beside(evaluation, judge->table(), kNumberAndLabel);
+  return beside(evaluation, judge->table(), judged_but_not_wanted(evaluation));
 }
 
 }  // namespace tessera
