@@ -38,6 +38,32 @@ TEST(LabelRules, WordsForNoLabel) {
   EXPECT_EQ(words_for_no_label(Words{"a", "-"}), (Words{"-1", "-1.0", ""})) << "to test on";
 }
 
+/// `count` labels, of which every `each`th is `word` and the others are 0 and 1 in turn.
+Words labels_with(const char* word, int count, int each) {
+  Words out;
+  for (int i = 0; i < count; ++i) out.push_back(i % each == 0 ? word : text(i % 2));
+  return out;
+}
+
+TEST(LabelRules, MinusOneInManyRowsIsUnclear) {
+  const auto refusal = [](const Words& labels, const Words& known = {}) {
+    return message_of([&] { left_out_labels(labels, known, 0, "'a.tsv', column 'x'"); });
+  };
+  EXPECT_EQ(refusal(labels_with("-1", 30, 3)),
+            "'a.tsv', column 'x': 10 of 30 rows have the label '-1', which is a class, or says "
+            "that a row has no label; give --classes 3 to learn it as a class, or --classes 2 to "
+            "leave these rows out");
+  EXPECT_EQ(refusal(labels_with("-", 30, 3)).find("'a.tsv', column 'x': 10 of 30"), 0u);
+  const auto out = [](const Words& labels, std::int64_t classes, const Words& known = {}) {
+    return left_out_labels(labels, known, classes, "");
+  };
+  EXPECT_EQ(out(labels_with("-1", 30, 3), 3), Words());
+  EXPECT_EQ(out(labels_with("-1", 30, 3), 2), Words{"-1"});
+  EXPECT_EQ(out(labels_with("-1", 30, 3), 0, {"0", "1"}), Words{"-1"}) << "the model knows others";
+  EXPECT_EQ(out(labels_with("-1", 100, 21), 0), Words{"-1"}) << "few are so";
+  EXPECT_EQ(out(labels_with("-1", 19, 3), 0), Words{"-1"}) << "few rows";
+}
+
 std::string refused(const Words& names, std::int64_t count, std::int64_t classes = 0) {
   return message_of([&] { require_classes(names, count, "row", classes, "'a.tsv', column 'x'"); });
 }
@@ -112,6 +138,15 @@ TEST(LabelRules, OfATestSomeRowsMayLackALabel) {
     EXPECT_FALSE(data.unlabelled);
     EXPECT_EQ(data.rows.notice, "2 of 4 rows have no label, and are not scored");
   }
+}
+
+TEST(LabelRules, RowsWithALabelAndNoTextAreTold) {
+  const LabelledFile file("text\tlabel\n\tyes\nb\tno\n\tno\n");
+  const Dataset data = file.load();
+  EXPECT_EQ(data.rows.rows(), 3);
+  EXPECT_EQ(data.rows.notice,
+            "2 rows have no text in column 'text', and the model sees nothing of them but special "
+            "tokens");
 }
 
 TEST(LabelRules, LabelsInAnotherCaseAreThoseOfTheModel) {

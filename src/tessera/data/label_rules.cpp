@@ -17,6 +17,7 @@ namespace {
 constexpr const char *kMinusOne = "-1", *kDash = "-";
 constexpr const char* kNoLabel[] = {kMinusOne, "-1.0", kDash};
 constexpr std::int64_t kFewRows = 10;  // fewer say nothing of what a column is
+constexpr std::int64_t kRare = 20;     // more than one in so many is a class rather than none
 
 std::optional<double> number_in(std::string_view name) {
   double out = 0;
@@ -53,6 +54,29 @@ std::vector<std::string> words_for_no_label(std::span<const std::string> labels,
   const bool signs = classes.contains("+"), others = are_other_numbers(classes);
   std::erase_if(found, [&](const std::string& word) { return word == kDash ? signs : others; });
   return found;
+}
+
+std::vector<std::string> left_out_labels(std::span<const std::string> labels,
+                                         std::span<const std::string> known, std::int64_t classes,
+                                         const std::string& where) {
+  std::vector<std::string> none = words_for_no_label(labels, known);
+  if (none.empty()) return none;
+  const std::set<std::string> all(labels.begin(), labels.end());
+  const std::int64_t with = std::ssize(all), without = with - std::ssize(none);
+  if (classes == with) return {};
+  const auto is_none = [&](const std::string& label) {
+    return std::ranges::find(none, label) != none.end();
+  };
+  const bool others_are_known = std::ranges::all_of(all, [&](const std::string& label) {
+    return is_none(label) || std::ranges::find(known, label) != known.end();
+  });
+  const std::int64_t rows = std::ssize(labels), unclear = std::ranges::count_if(labels, is_none);
+  if (classes != without && !others_are_known && rows >= kRare && unclear * kRare > rows)
+    fail(Fault::Data, where, ": ", unclear, " of ", counted(rows, "row"), " have the label ",
+         label_names_text(none), ", which is a class, or says that a row has no label; give ",
+         "--classes ", with, " to learn it as a class, or --classes ", without,
+         " to leave these rows out");
+  return none;
 }
 
 std::vector<std::string> words_for_no_label(std::span<const std::string> known) {

@@ -14,6 +14,15 @@ namespace tessera {
 std::vector<std::string> words_for_no_label(std::span<const std::string> labels,
                                             std::span<const std::string> known);
 
+/// Those of them that are left out of rows that train, in which `labels` are. Where the user gave
+/// as many `classes` as there are labels with them, they are labels like others. Errors:
+/// Fault::Data, beginning with `where`: they are more than one in 20 of 20 rows or more, as a class
+/// is and a missing label is not, and neither `classes` nor `known`, which has all others, says
+/// what they are.
+std::vector<std::string> left_out_labels(std::span<const std::string> labels,
+                                         std::span<const std::string> known, std::int64_t classes,
+                                         const std::string& where);
+
 /// The same in rows to test on: all of these words, and no text, which `known` has not.
 std::vector<std::string> words_for_no_label(std::span<const std::string> known);
 

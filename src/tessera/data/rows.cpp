@@ -133,7 +133,7 @@ std::vector<std::int32_t> document_end(const Vocabulary& vocabulary) {
 struct EncodedRows {
   std::vector<std::int32_t> ids;
   std::vector<std::int64_t> ends;
-  std::int64_t rows = 0, without_text = 0;
+  std::int64_t rows = 0, without_text = 0;  // of documents: left out
 };
 
 class RowEncoder {
@@ -141,6 +141,7 @@ class RowEncoder {
   RowEncoder(const RowsChoice& choice, const Vocabulary& vocabulary)
       : columns_(choice.columns),
         documents_(choice.columns.size() == 1 && choice.label_column.empty()),
+        labelled_(!choice.label_column.empty()),
         vocabulary_(vocabulary) {
     if (documents_) end_ = document_end(vocabulary);
   }
@@ -157,8 +158,10 @@ class RowEncoder {
           ++out.without_text;
           continue;
         }
+        const std::size_t before = out.ids.size();
         for (std::size_t column = 0; column < columns_.size(); ++column)
           add(table, row, column, rows.files[file].path, out);
+        out.without_text += labelled_ && out.ids.size() == before;
         ++out.rows;
       }
     }
@@ -177,7 +180,7 @@ class RowEncoder {
   }
 
   const std::vector<std::string>& columns_;
-  bool documents_;
+  bool documents_, labelled_;
   const Vocabulary& vocabulary_;
   std::vector<std::int32_t> end_;
 };
@@ -234,7 +237,7 @@ void leave_out_unlabelled(LoadedRows& rows, std::span<const std::string> none) {
                                     count == 1 ? "has" : "have", " the label ", word,
                                     ", which says that there is none, and ",
                                     count == 1 ? "is" : "are",
-                                    " left out; a class needs another name"));
+                                    " left out; if it is a class, give --classes with its number"));
     }
     const auto keep = [&](auto& column) {
       std::size_t row = 0;
@@ -253,8 +256,8 @@ RowsToLoad load_both(const RowsChoice& choice) {
   RowsToLoad out{load_tables(choice.paths, choice), {}};
   if (!choice.valid_paths.empty()) out.apart = load_tables(choice.valid_paths, choice);
   if (choice.label_column.empty() || choice.tests) return out;
-  const std::vector<std::string> none =
-      words_for_no_label(all_labels(out.train), choice.known_labels);
+  const std::vector<std::string> none = left_out_labels(
+      all_labels(out.train), choice.known_labels, choice.classes, column_place(out.train, choice));
   leave_out_unlabelled(out.train, none);
   leave_out_unlabelled(out.apart, none);
   return out;
@@ -312,8 +315,10 @@ Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const LoadedRow
   notices.insert(notices.end(), apart.notices.begin(), apart.notices.end());
   if (const std::int64_t none = rows.without_text + held.without_text; none > 0)
     notices.push_back(text(counted(none, "row"), none == 1 ? " has" : " have",
-                           " no text in column ", column_names_text(choice.columns), ", and ",
-                           none == 1 ? "is" : "are", " left out"));
+                           " no text in column ", column_names_text(choice.columns),
+                           choice.label_column.empty()
+                               ? text(", and ", none == 1 ? "is" : "are", " left out")
+                               : ", and the model sees nothing of them but special tokens"));
   TokenStream tokens = stream_of(choice, std::move(rows.ids), std::move(held.ids));
   Dataset out{std::move(vocabulary), std::move(tokens),     train.files,
               apart.files,           digest_of_rows(train), nullptr};

@@ -7,6 +7,7 @@
 #include "tessera/base/text.h"
 #include "tessera/base/words.h"
 #include "tessera/data/question_rows.h"
+#include "tessera/data/unknown_tokens.h"
 #include "tessera/models/family.h"
 #include "tessera/tensor/ignored_label.h"
 #include "tessera/train/epoch_judge.h"
@@ -183,7 +184,8 @@ void load_evaluated(Evaluation& out, std::vector<std::string> labels, bool predi
          "' has no labels, so that there is nothing to ",
          "score; give data with labels, or predict them by tessera predict");
   const std::unique_ptr<Samples> samples = task.valid_samples(data, test_choices(config));
-  for (const std::string& notice : {data.rows.notice, samples->notice()}) {
+  for (const std::string& notice :
+       {data.rows.notice, notice_of_unknown_tokens(data), samples->notice()}) {
     if (!notice.empty()) out.notices.push_back(notice);
   }
 }

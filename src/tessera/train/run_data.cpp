@@ -7,6 +7,7 @@
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
 #include "tessera/data/question_rows.h"
+#include "tessera/data/unknown_tokens.h"
 #include "tessera/models/family.h"
 #include "tessera/train/picture_data.h"
 #include "tessera/train/program_data.h"
@@ -120,7 +121,9 @@ void check_data(PreparedRun& run, Problems& problems) {
     return;
   }
   if (!rows_fit(run.data, c, task, problems)) return;
-  if (!run.data.rows.notice.empty()) run.notices.push_back(run.data.rows.notice);
+  for (const std::string& notice : {run.data.rows.notice, notice_of_unknown_tokens(run.data)}) {
+    if (!notice.empty()) run.notices.push_back(notice);
+  }
   const auto look_at = [&](const Samples& samples) {
     if (!samples.notice().empty()) run.notices.push_back(samples.notice());
   };
@@ -215,7 +218,8 @@ void take_test_data(PreparedRun& run, Problems& problems) {
         require_ids_of(test, c.model.vocabulary);
         const std::unique_ptr<Samples> samples =
             task_of(c.model).valid_samples(test, test_choices(c));
-        for (const std::string& notice : {test.rows.notice, samples->notice()}) {
+        for (const std::string& notice :
+             {test.rows.notice, notice_of_unknown_tokens(test), samples->notice()}) {
           if (!notice.empty()) run.notices.push_back(text("of test-data: ", notice));
         }
         if (test.unlabelled)
