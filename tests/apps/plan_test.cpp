@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -297,7 +298,7 @@ TEST(PlanCommand, ItsFewLinesHaveTheNumbersOfItsJson) {
   const double seconds = json["predicted_step_seconds"], tokens = json["tokens_per_step"];
   for (const std::string& told :
        {text("memory         ", bytes_text(bytes), " of each device, "),
-        text(" a step, ", grouped(static_cast<std::int64_t>(tokens / seconds)), " tokens/s"),
+        text(" a step, ", grouped(std::llround(tokens / seconds)), " tokens/s"),
         text("sent           ", bytes_text(json["sent_bytes_per_step"]["dp"]), " a step by each ")})
     EXPECT_NE(few.find(told), std::string::npos) << told << " in\n" << few;
   EXPECT_EQ(few.find("does not fit"), std::string::npos);

@@ -1,6 +1,7 @@
 #include "tessera/apps/plan_summary.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tessera/base/counted.h"
 #include "tessera/base/format.h"
@@ -104,7 +105,7 @@ std::string time_lines(const PlanReport& r) {
           text(to_text(static_cast<TimePart>(part)), " ", seconds_text(p.exposed[part])));
   if (p.bubble > 1e-9) parts.push_back(text("waiting ", seconds_text(p.bubble)));
   return line_of("time", text(seconds_text(p.seconds), " a step, ",
-                              grouped(static_cast<std::int64_t>(tokens / p.seconds)),
+                              grouped(std::llround(tokens / p.seconds)),
                               " tokens/s, predicted for ", r.machine)) +
          line_of("  it goes to", join(parts));
 }
