@@ -38,6 +38,29 @@ TEST(AutoPlan, ItsFlagsPlanTheSameBytesAndSeconds) {
   }
 }
 
+TEST(AutoPlan, SaysHowFastItTrainsAndHowFarThatIsOff) {
+  const std::string of_machine = kAuto + "--machine h100-256 --devices 4 ";
+  const auto found = planned_json(of_machine + "--memory-margin 20 --json");
+  EXPECT_EQ(found["memory_margin_percent"], 20);
+  const double seconds = found["predicted_step_seconds"], samples = 8 / seconds;
+  EXPECT_DOUBLE_EQ(found["predicted_samples_per_s"], samples);
+  EXPECT_DOUBLE_EQ(found["predicted_tokens_per_s"], 32 * samples);
+  // 6 FLOP for each of the layers' weights and each token, and what attention and the head take.
+  const double mfu = found["predicted_mfu"];
+  const double least = 6.0 * 4 * 12 * 32 * 32 * 32 * samples / (4 * 51e12);
+  EXPECT_GT(mfu, least);
+  EXPECT_LT(mfu, 2 * least);
+  const Ran shown = run(words(of_machine));
+  for (const char* part : {"  tokens/s  ", "  samples/s  ", "  MFU  ", "of 51 TFLOP/s a device",
+                           "known error of these times: 25 % too short on average"})
+    EXPECT_NE(shown.out.find(part), std::string::npos) << part << shown.out;
+  const Ran here = run(words(kAuto + "--devices 2"));
+  EXPECT_EQ(here.out.find("  MFU"), std::string::npos) << "nobody knows its peak: " << here.out;
+  EXPECT_NE(here.out.find("known error of these times: none, as this machine was not measured"),
+            std::string::npos)
+      << here.out;
+}
+
 /// The preset and the data are among them; that a script names the preset too does no harm.
 TEST(AutoPlan, ItsFlagsAreAllThatMakesThePlan) {
   const Folder folder;
@@ -202,6 +225,14 @@ TEST(AutoPlan, Errors) {
       {kAuto + "--devices 2 --tensor-model-parallel-size 3",
        "tensor-model-parallel-size 3 does not divide the model's 2 heads"},
       {"plan --vocab-size 40 --html @/a.html " + kModel, "--html are for the planner; give --auto"},
+      {"plan --vocab-size 40 --memory-margin 5 " + kModel,
+       "--memory-margin is for the planner; give --auto too"},
+      {"train --data a.txt --output a --memory-margin 5 " + kModel,
+       "--memory-margin is for the planner; give --auto too"},
+      {kAuto + "--devices 2 --memory-margin 100",
+       "--memory-margin is 100; give a part of the memory, from 0 to 99 percent"},
+      {kAuto + "--devices 2 --memory-margin some",
+       "--memory-margin is 'some'; it must be a number"},
       {kAuto + "--devices 2 --write-plan nosuch/p.toml", "write-plan 'nosuch/p.toml': there is no"},
       {kAuto + "--devices 2 --html . --write-plan=", "html '.' is a folder; name a file in it"},
       {kAuto + "--devices 2 --write-plan=",

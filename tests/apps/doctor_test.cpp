@@ -125,6 +125,10 @@ TEST(Doctor, Calibrates) {
   EXPECT_EQ(here.devices(), 2);
   EXPECT_GT(here.device.f32.gigaflops_per_s, 0.1);
   EXPECT_GT(here.weights.alpha, 0);
+  EXPECT_NE(
+      here.known_error.find(" % at most, of the 9 short runs that its weights were fitted to"),
+      std::string::npos)
+      << here.known_error;
   EXPECT_NE(measured.out.find("# Measured by `tessera doctor --calibrate`"), std::string::npos);
   const Ran plan = run({"plan", "--preset", "gpt2-tiny", "--vocab-size", "256", "--devices", "2",
                         "--machine", file, "--json"});

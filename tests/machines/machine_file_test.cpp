@@ -111,6 +111,18 @@ TEST(MachineFile, NamesRoundTrip) {
   EXPECT_EQ(machine_name_text(" "), "machine");
 }
 
+TEST(MachineFile, AKnownErrorRoundTrips) {
+  const std::string kernels = "kernels = \"cpu\"";
+  const Machine m =
+      parse_machine_file(with(kernels, kernels + "\nknown_error = \"3 %\""), "lab.toml");
+  EXPECT_EQ(m.known_error, "3 %");
+  EXPECT_EQ(parse_machine_file(machine_file_text(m), "again"), m);
+  EXPECT_EQ(
+      refused(with(kernels, kernels + "\nknown_error = 3")),
+      "lab.toml:3: known_error is 3; give a text in quotes, on one line, as known_error = \"5 "
+      "% on average\"");
+}
+
 /// Memory of which nothing is told is not written as 0.
 TEST(MachineFile, MemoryMayBeLeftOpen) {
   Machine m = parse_machine_file(kFile, "lab.toml");
@@ -146,7 +158,7 @@ TEST(MachineFile, Refusals) {
        "device.memory is \"0 GiB\"; give a number 1 B or more with one of the units B, MB"},
       {"units = 4", "units = 4.0", "links.core.units is 4.0; give a whole number, 0 or more, as"},
       {"name = \"lab\"", "name = \"la\\nb\"",
-       "lab.toml:1: name is \"la\\u000ab\"; give a name in quotes, on one line"},
+       "lab.toml:1: name is \"la\\u000ab\"; give a text in quotes, on one line"},
       {"units = 4", "units = 2000000000000000",
        "links.core.units is 2000000000000000; give a whole number, of at most 1e+15, as"},
       {"units = 4", "units = 4.5",
@@ -172,7 +184,7 @@ TEST(MachineFile, Refusals) {
       {"overlap = true", "overlap = 1",
        "device.overlap is 1; give true or false, as device.overlap = true"},
       {"name = \"lab\"", "name = \" \"",
-       "lab.toml:1: name is \" \"; give a name in quotes, on one line, as"},
+       "lab.toml:1: name is \" \"; give a text in quotes, on one line, as"},
       {"beta2 = 1.25", "beta2 = -1",
        "weights.beta2 is -1; give a number, 0 or more, as weights.beta2 = 1"},
       {"beta2 = 1.25", "delta = 1", "unknown key weights.delta; known in weights are alpha, beta1"},
@@ -220,8 +232,8 @@ TEST(FindMachine, SourcesNameKeysOfFiles) {
       }
     }
     std::erase_if(open, [](const std::string& path) {  // what nobody measures or publishes
-      return path == "name" || path == "kernels" || path == "device.overlap" ||
-             path.ends_with(".sharing") || path.starts_with("weights.");
+      return path == "name" || path == "kernels" || path == "known_error" ||
+             path == "device.overlap" || path.ends_with(".sharing") || path.starts_with("weights.");
     });
     EXPECT_TRUE(open.empty()) << named.name << ": " << *open.begin();
   }

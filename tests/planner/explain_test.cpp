@@ -58,6 +58,18 @@ TEST(Explain, ComparesLikeWithLike) {
   EXPECT_NEAR(told[1].seconds, 0.030, 1e-12) << "beside the whole best plan";
 }
 
+/// Told by the fastest, which need not be the best.
+TEST(Explain, EquallyFastPlansLoseByMemory) {
+  SearchResult found;
+  found.fit = {candidate(kBest, 1, 1.0005, 4096), candidate(kTensor, 1, 1, 6144),
+               candidate(kStages, 1, 1.0008, 4096), candidate(kContext, 1, 1.0012, 1024)};
+  const std::vector<Alternative> told = alternatives_of(found, base_run(), {{}, 0, 0});
+  ASSERT_EQ(told.size(), 3U);
+  EXPECT_EQ(told[0].why, "it takes as long, within 0.1 %, and 2.00 KiB more memory");
+  EXPECT_EQ(told[1].why, "it takes as long, within 0.1 %");
+  EXPECT_TRUE(told[2].why.starts_with("it takes 0.1 % longer")) << told[2].why;
+}
+
 TEST(Explain, WhatWasCompiledAndIsTooLargeDoesNotFit) {
   SearchResult found;
   found.fit = {candidate(kBest, 0.010, 0.010, 50)};

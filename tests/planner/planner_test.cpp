@@ -340,26 +340,30 @@ TEST(Planner, AFlagThatRulesOutAllPlansIsNamed) {
   }
 }
 
-/// Without a search.
-TEST(Planner, ACapBelowOneWeightIsRefusedAtOnce) {
-  try {
-    answer_of(tiny_run(), 1024);
-    FAIL() << "1024 bytes";
-  } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("while it is read; raise the cap"), std::string::npos)
-        << error.what();
+/// Without a search: of a weight, and of all states.
+TEST(Planner, ACapThatNoPlanKeepsIsRefusedAtOnce) {
+  for (const auto& [cap, told] : {std::pair(1024, "while it is read; raise the cap"),
+                                  std::pair(500'000, "if these share them out evenly; raise")}) {
+    try {
+      PlanQuestion question{tiny_run(), machine(), 4, cap};
+      question.on_progress = [](const SearchProgress&) { ADD_FAILURE() << "a search"; };
+      plan_for(question, [](const RunConfig&) -> Device& { return device(); });
+      ADD_FAILURE() << cap << " bytes";
+    } catch (const Error& error) {
+      EXPECT_NE(std::string(error.what()).find(told), std::string::npos) << error.what();
+    }
   }
 }
 
 TEST(Planner, ACapThatNothingFitsIsToldWithWhatWouldFit) {
   const RunConfig base = few_ways();
   try {
-    answer_of(base, 40'000);
-    FAIL() << "40000 bytes";
+    answer_of(base, 700'000);
+    FAIL() << "700000 bytes";
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::Usage);
     const std::string what = error.what();
-    EXPECT_NE(what.find("(40000 bytes) is below"), std::string::npos) << what;
+    EXPECT_NE(what.find("(700000 bytes) is below"), std::string::npos) << what;
     EXPECT_NE(what.find("--zero-stage"), std::string::npos) << what;
     EXPECT_NE(what.find("raise the cap"), std::string::npos) << what;
   }

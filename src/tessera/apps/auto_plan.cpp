@@ -11,6 +11,7 @@
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
 #include "tessera/device/device.h"
+#include "tessera/train/fields.h"
 #include "tessera/train/memory_cap.h"
 
 namespace tessera {
@@ -55,8 +56,30 @@ PlanQuestion question_of(const RunConfig& config, bool precision) {
   out.precision = precision;
   out.devices = devices_to_plan(config);
   out.cap = parse_memory_cap(config.memory_cap);
-  out.margin = config.memory_margin;
   if (!out.cap && out.machine.device.memory_bytes > 0) out.cap = out.machine.device.memory_bytes;
+  return out;
+}
+
+Flag memory_margin_flag() {
+  return {"memory-margin",
+          {},
+          "PERCENT",
+          "with --auto: how much of --memory-cap, or of a device's memory, stays free; without the "
+          "flag 5 %",
+          "",
+          false};
+}
+
+double take_memory_margin(ParsedFlags& parsed, bool automatic, Problems& problems) {
+  double out = 5;
+  if (parsed.find("memory-margin") == nullptr) return out;
+  if (!automatic) problems.add("--memory-margin is for the planner; give --auto too");
+  const std::string value = parsed.take_value("memory-margin");
+  problems.gather([&] {
+    read_number("--memory-margin", value, &out);
+    require(0 <= out && out < 100, "--memory-margin is ", value,
+            "; give a part of the memory, from 0 to 99 percent");
+  });
   return out;
 }
 
@@ -70,7 +93,8 @@ OnProgress search_progress(Console& console) {
             ? "none fits yet"
             : text("the best so far takes ", format("%.4g", so_far.best->seconds()), " s, ",
                    bytes_text(so_far.best->verdict.peak()));
-    console.err << "planning: " << so_far.compared << " plans compared, " << so_far.waiting
+    console.err << "planning" << (so_far.beside.empty() ? "" : " ") << so_far.beside << ": "
+                << so_far.compared << " plans compared, " << so_far.waiting
                 << " groups of plans left, none below " << format("%.4g", so_far.bound) << " s; "
                 << best << "\n"
                 << std::flush;

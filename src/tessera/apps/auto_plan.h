@@ -2,6 +2,7 @@
 /// The planner, as commands ask for it.
 
 #include "tessera/apps/console.h"
+#include "tessera/apps/flags.h"
 #include "tessera/planner/planner.h"
 
 namespace tessera {
@@ -22,6 +23,11 @@ std::int64_t devices_to_plan(const RunConfig& config);
 /// cores of this one. The cap is memory-cap, or else what its devices have.
 PlanQuestion question_of(const RunConfig& config, bool precision);
 PlanAnswer plan_for(const PlanQuestion& question);
+
+/// --memory-margin of commands that plan: percent of the cap that stay free, 5 if it is not given.
+/// It does nothing unless they plan.
+Flag memory_margin_flag();
+double take_memory_margin(ParsedFlags& parsed, bool automatic, Problems& problems);
 
 /// Says on the error stream how far a search is, once every ten seconds.
 OnProgress search_progress(Console& console);

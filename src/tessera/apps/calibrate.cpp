@@ -142,6 +142,18 @@ Prediction predicted(const RunConfig& config, Device& device, const Machine& mac
   return predict(plans, kTrainProgram, pipeline_of(plans, kTrainProgram), machine);
 }
 
+/// Of the runs to which the weights were fitted: of others it may be more.
+std::string known_error_of(const std::vector<CalibrationRun>& runs) {
+  double sum = 0, most = 0;
+  for (const CalibrationRun& run : runs) {
+    const double error = std::abs(run.predicted / run.measured - 1);
+    sum += error, most = std::max(most, error);
+  }
+  return text(format("%.1f %% on average, %.1f %% at most, of the ",
+                     100 * sum / static_cast<double>(runs.size()), 100 * most),
+              runs.size(), " short runs that its weights were fitted to");
+}
+
 std::string comment_of(const RunConfig& config, bool launched) {
   const std::int64_t devices = config.parallel.devices;
   return text(
@@ -187,6 +199,7 @@ Calibration calibrate(const RunConfig& config, Communicator* launched, Console& 
   for (std::size_t i = 0; i < out.runs.size(); ++i)
     out.runs[i].predicted =
         predicted(trial_config(config, all[i], {}), *device, out.machine).seconds;
+  out.machine.known_error = known_error_of(out.runs);
   return out;
 }
 

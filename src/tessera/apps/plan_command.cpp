@@ -80,7 +80,7 @@ std::vector<Flag> plan_command_flags(const OwnFamilies& families) {
                       "print all of the plan: memory, stages, workspaces, collectives, kernels, "
                       "blocks, compile time"),
        command_switch("auto", "choose the plan that takes least time and fits: what no flag tells"),
-       command_switch("auto-precision", "with --auto: choose the floats too"),
+       command_switch("auto-precision", "with --auto: choose the floats too"), memory_margin_flag(),
        with_value("write-plan", "FILE", "with --auto: write a plan for train --plan"),
        with_value("html", "FILE", "with --auto: write the answer as a page"),
        with_value("search-mode", "MODE",
@@ -98,6 +98,7 @@ std::vector<Flag> plan_command_flags(const OwnFamilies& families) {
 /// What is asked beside the run.
 struct PlanRequest {
   bool json = false, verbose = false, placements = false, automatic = false, precision = false;
+  double memory_margin = 0;
   std::string plan_file, page, search_mode, picture;  // empty: none
 };
 
@@ -108,6 +109,7 @@ PlanRequest take_request(ParsedFlags& parsed, Problems& problems) {
   out.placements = parsed.take_switch("placements");
   out.automatic = parsed.take_switch("auto");
   out.precision = parsed.take_switch("auto-precision");
+  out.memory_margin = take_memory_margin(parsed, out.automatic, problems);
   out.plan_file = take_result_file(parsed, "write-plan", OwnFile::Plan, problems);
   out.page = take_result_file(parsed, "html", OwnFile::Page, problems);
   out.picture = take_result_file(parsed, "schedule-svg", OwnFile::Picture, problems);
@@ -180,6 +182,7 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
 
 void print_automatic(const RunConfig& config, const PlanRequest& request, Console& console) {
   PlanQuestion question = question_of(config, request.precision);
+  question.margin = request.memory_margin;
   question.on_progress = search_progress(console);
   const PlanAnswer answer = plan_for(question);
   console.out << (request.json ? to_json(answer, question) : to_text(answer, question))

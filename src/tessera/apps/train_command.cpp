@@ -9,10 +9,12 @@
 #include "tessera/apps/progress.h"
 #include "tessera/apps/ranks.h"
 #include "tessera/apps/run_secret.h"
+#include "tessera/apps/slow_start.h"
 #include "tessera/apps/stop_signal.h"
 #include "tessera/apps/take_machine.h"
 #include "tessera/apps/training.h"
 #include "tessera/base/cores.h"
+#include "tessera/base/counted.h"
 #include "tessera/base/text.h"
 #include "tessera/data/file.h"
 #include "tessera/planner/answer.h"
@@ -81,6 +83,7 @@ std::vector<Flag> training_flags(const OwnFamilies& families) {
         "plan --auto",
         "",
         false},
+       memory_margin_flag(),
        {"overwrite", {}, "", "replace the run that --output holds", "", false},
        {"plan", {}, "FILE", "run the plan that tessera plan --write-plan wrote", "", false}});
   for (const char* of_plan : {"write-plan", "html"})
@@ -114,8 +117,9 @@ void fit_run_to_cap(PreparedRun& run, const Communicator* launched, Console& con
 
 /// What the planner chooses is told as if it had been asked for, too. Launched ranks are as many as
 /// they are.
-void plan_run(PreparedRun& run, bool launched, Console& console) {
+void plan_run(PreparedRun& run, bool launched, double memory_margin, Console& console) {
   PlanQuestion question = question_of(run.config, false);
+  question.margin = memory_margin;
   question.what_if = false;
   question.on_progress = search_progress(console);
   if (launched) {
@@ -161,7 +165,7 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
     if (automatic) {
       take_devices(run->config, config);
       take_devices(run->told, config);
-      plan_run(*run, launched != nullptr, console);
+      plan_run(*run, launched != nullptr, request.asked.memory_margin, console);
     }
     fit_run_to_cap(*run, launched, console);
     return record_of(run->config);
@@ -189,9 +193,15 @@ int train_on(Communicator* launched, bool first_here, const TrainRequest& reques
   const RunConfig config = prepare(launched, request, console, run);
   const bool shown = request.callbacks.empty();
   const std::unique_ptr<RunDisplay> display = display_of(request, config, console);
+  std::optional<SlowStart> slow;
+  if (shown && launched == nullptr && config.parallel.devices > 1)
+    slow.emplace(text("starting ", config.parallel.devices, " ranks on ",
+                      counted(num_usable_cores(), "core")),
+                 console);
   TrainResult result;
   const auto lead = [&](Communicator* world, Device& device) {
     TrainOptions options{request.callbacks, &stop};
+    if (slow) options.callbacks.push_back(&*slow);  // before the run's first line
     if (shown) options.callbacks.push_back(display.get());
     options.callbacks.push_back(&starting);
     options.world = world;
@@ -262,6 +272,7 @@ AskedTraining read_training_flags(const Arguments& arguments, const OwnFamilies&
   AskedTraining out;
   ParsedFlags parsed = parse_flags(arguments, training_flags(families), out.problems);
   out.automatic = parsed.take_switch("auto");
+  out.memory_margin = take_memory_margin(parsed, out.automatic, out.problems);
   if (parsed.take_switch("overwrite")) out.other_run = OtherRun::Replace;
   out.secret_file = parsed.take_value("secret-file");
   std::vector<Setting> planned;

@@ -31,6 +31,7 @@ struct AskedTraining {
   bool devices_told = true;                // by a flag
   bool help = false;                       // the flags are printed, and nothing is done
   bool automatic = false;                  // the planner chooses what nobody told
+  double memory_margin = 0;                // with that: percent of the cap that stay free
   OtherRun other_run = OtherRun::Refuse;   // that the output holds
   std::optional<PlanFile> plan = {};       // of --plan
   std::string plan_path = {};              // the file of that

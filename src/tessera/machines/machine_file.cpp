@@ -58,6 +58,7 @@ std::vector<Key> keys_of(Machine& m) {
   std::vector<Key> out;
   out.push_back({"name", &m.name, {}, 0, "\"lab\""});
   out.push_back({"kernels", &m.kernels, {}, 0, "\"described\""});
+  out.push_back({"known_error", &m.known_error, {}, 0, "\"5 % on average\"", false});
   for (const MachineLevel& level : machine_levels()) {
     LinkSpeed& link = m.*level.link;
     const std::string path = text("links.", level.name, ".");
@@ -170,7 +171,7 @@ class FileReader {
     if (auto* const* name = std::get_if<std::string*>(&key.slot)) {
       const auto* value = node.as_string();
       if (value == nullptr || value->get() != machine_name_text(value->get()))
-        return wrong(key, node, line, "a name in quotes, on one line");
+        return wrong(key, node, line, "a text in quotes, on one line");
       **name = value->get();
     } else if (auto* const* flag = std::get_if<bool*>(&key.slot)) {
       if (!node.is_boolean()) return wrong(key, node, line, "true or false");
@@ -320,7 +321,9 @@ std::string machine_file_text(const Machine& machine) {
   std::string out, table;
   for (const Key& key : keys_of(copy)) {
     const auto* bytes = std::get_if<std::int64_t*>(&key.slot);
-    if (bytes != nullptr && !key.units.empty() && **bytes == 0)
+    const auto* words = std::get_if<std::string*>(&key.slot);
+    if ((bytes != nullptr && !key.units.empty() && **bytes == 0) ||
+        (words != nullptr && !key.required && (*words)->empty()))
       continue;  // of which nothing is told
     const std::size_t dot = key.path.rfind('.');
     const std::string of = dot == std::string::npos ? "" : key.path.substr(0, dot);

@@ -9,6 +9,7 @@
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
 #include "tessera/planner/explain.h"
+#include "tessera/planner/plan_speed.h"
 #include "tessera/train/facts.h"
 #include "tessera/train/host_pool.h"
 #include "tessera/train/memory_parts.h"
@@ -47,6 +48,17 @@ std::string time_text(const PlanAnswer& answer) {
   return out + row("in all", seconds_text(p.seconds));
 }
 
+std::string speed_text(const PlanAnswer& answer, const PlanQuestion& question) {
+  const PlanSpeed speed = speed_of(answer, question);
+  std::string out = "speed\n";
+  out += row("tokens/s", grouped(std::llround(speed.tokens_per_s)));
+  out += row("samples/s", format("%.4g", speed.samples_per_s));
+  if (speed.mfu)
+    out += row("MFU", share_text(*speed.mfu, 1),
+               text("of ", format("%.4g", 1e-12 * speed.peak_flops_per_s), " TFLOP/s a device"));
+  return out + text("  ", known_error_text(question), "\n");
+}
+
 std::string memory_text(const PlanAnswer& answer, const PlanQuestion& question) {
   const std::vector<StageFacts> stages = stages_of(answer);
   std::vector<MemoryPart> parts(std::begin(kMemoryParts), std::end(kMemoryParts));
@@ -83,7 +95,7 @@ std::string to_text(const PlanAnswer& answer, const PlanQuestion& question) {
   std::string out =
       text("plan for ", question.machine_name(), ", ", choice.devices(), " of ", question.devices,
            " devices\n  ", to_text(choice), "\n  ", plan_text(question.base, choice), "\n");
-  out += time_text(answer) + memory_text(answer, question);
+  out += time_text(answer) + speed_text(answer, question) + memory_text(answer, question);
   out += "what binds\n";
   for (const Share& share : answer.binds) {
     if (share.seconds > 0)
@@ -118,11 +130,18 @@ std::string to_json(const PlanAnswer& answer, const PlanQuestion& question) {
     json["predicted_parts"][std::string(to_text(static_cast<TimePart>(part)))] = {
         {"exposed_seconds", p.exposed[part]}, {"seconds", p.whole[part]}};
   json["predicted_parts"]["waiting"]["exposed_seconds"] = p.bubble;
+  const PlanSpeed speed = speed_of(answer, question);
+  json["predicted_tokens_per_s"] = speed.tokens_per_s;
+  json["predicted_samples_per_s"] = speed.samples_per_s;
+  json["predicted_mfu"] = speed.mfu ? Json(*speed.mfu) : Json(nullptr);
+  const std::string& known_error = question.machine.known_error;
+  json["known_error"] = known_error.empty() ? Json(nullptr) : Json(known_error);
   json["planned_peak_bytes"] = best.verdict.peak();
   const HostUse host = host_use(answer.config, best.verdict.host());
   json["planned_host_bytes"] = host.memory;
   json["planned_file_bytes"] = host.file;
   json["memory_cap_bytes"] = question.cap ? Json(*question.cap) : Json(nullptr);
+  json["memory_margin_percent"] = question.margin;
   json["stages"] = Json::array();
   for (const StageFacts& stage : stages_of(answer)) {
     Json each{{"peak_bytes", stage.rank.peak_bytes}, {"state_bytes", stage.state_bytes}};

@@ -1,12 +1,14 @@
 #include "tessera/planner/answer_page.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tessera/base/format.h"
 #include "tessera/base/index.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
 #include "tessera/planner/explain.h"
+#include "tessera/planner/plan_speed.h"
 #include "tessera/train/bar_chart.h"
 #include "tessera/train/memory_parts.h"
 #include "tessera/train/page.h"
@@ -29,6 +31,15 @@ std::string time_table(const Prediction& p) {
   rows.push_back({"waiting for other stages", milliseconds(p.bubble), ""});
   rows.push_back({"a step", milliseconds(p.seconds), ""});
   return page::table(rows);
+}
+
+std::string speed_part(const PlanAnswer& answer, const PlanQuestion& question) {
+  const PlanSpeed speed = speed_of(answer, question);
+  return page::paragraph(text(
+             grouped(std::llround(speed.tokens_per_s)), " tokens/s, ",
+             format("%.4g samples/s", speed.samples_per_s),
+             speed.mfu ? format(", %.1f %% of the devices' peak (MFU)", 100 * *speed.mfu) : "")) +
+         page::paragraph(known_error_text(question));
 }
 
 std::string memory_part(const PlanAnswer& answer) {
@@ -117,7 +128,7 @@ std::string to_html(const PlanAnswer& answer, const PlanQuestion& question) {
              text(choice.devices(), " of ", question.devices, " devices: ", to_text(choice))) +
          page::paragraph(plan_text(question.base, choice));
   out += page::heading("Time of a step, of the device that works longest") +
-         time_table(answer.best().verdict.predicted);
+         time_table(answer.best().verdict.predicted) + speed_part(answer, question);
   out += page::heading("Topology") + page::wide(topology_svg(answer, question));
   if (const auto pipeline = planned_pipeline(*answer.compiled, answer.config))
     out += page::heading("The pipeline in time") + page::wide(pipeline->svg());

@@ -23,8 +23,7 @@ std::string runs_text(const std::vector<std::int64_t>& layout) {
 
 /// What a plan chooses in other words, and the cap, which has been kept.
 bool is_told_apart(std::string_view name) {
-  return name == "memory-cap" || name == "memory-margin" ||
-         std::ranges::any_of(knobs(), [&](const Knob& knob) {
+  return name == "memory-cap" || std::ranges::any_of(knobs(), [&](const Knob& knob) {
            const std::vector<std::string> others = split(knob.others, ' ');
            return std::ranges::find(others, name) != others.end();
          });

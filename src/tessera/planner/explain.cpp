@@ -63,8 +63,6 @@ std::string why_slower(double ratio, const std::vector<Share>& of, const std::ve
     more.push_back({of[i].what, of[i].seconds - than[i].seconds});
   const Share most = *std::ranges::max_element(more, {}, &Share::seconds),
               least = *std::ranges::min_element(more, {}, &Share::seconds);
-  if (ratio <= 1 + kEquallyFast)
-    return text("it takes as long, within ", 100 * kEquallyFast, " %, and more memory");
   std::string out = text("it takes ", format("%.1f %%", 100 * (ratio - 1)), " longer");
   if (most.seconds <= 0) return out;
   out += text(": ", most.what, " ", seconds_text(most.seconds), " longer");
@@ -93,10 +91,10 @@ class Alternatives {
 
   std::vector<Alternative> all() {
     for (const Candidate& each : found_.fit) {
-      const double ratio = each.seconds() / best_.seconds();
+      const auto more = static_cast<double>(each.verdict.capped() - best_.verdict.capped());
       add({each.considered.choice, each.seconds(), each.verdict.peak(), true, true,
-           why_slower(ratio, shares_of(each.verdict.predicted),
-                      shares_of(best_.verdict.predicted))});
+           why_not(each.seconds(), more, shares_of(each.verdict.predicted),
+                   shares_of(best_.verdict.predicted))});
     }
     std::vector<const Considered*> rest;
     for (const Considered& each : found_.considered)
@@ -106,9 +104,10 @@ class Alternatives {
         rest, {}, [&](const Considered* each) { return ratio_of(*each, each->composed.seconds); });
     for (const Considered* each : rest) {
       if (out_.size() == kMostAlternatives) break;
-      const double ratio = ratio_of(*each, each->composed.seconds);
-      add({each->choice, ratio * best_.seconds(), bytes_of(*each), false, true,
-           why_slower(ratio, shares_of(*each), shares_of(like(*each)))});
+      const double seconds = ratio_of(*each, each->composed.seconds) * best_.seconds(),
+                   more = each->composed.peak_bytes() - like(*each).composed.peak_bytes();
+      add({each->choice, seconds, bytes_of(*each), false, true,
+           why_not(seconds, more, shares_of(*each), shares_of(like(*each)))});
     }
     add_fastest_that_does_not_fit();
     return std::move(out_);
@@ -133,6 +132,16 @@ class Alternatives {
     if (out_.size() < kMostAlternatives &&
         known_.insert(respects(next.choice, best_.considered.choice, base_)).second)
       out_.push_back(std::move(next));
+  }
+
+  /// Of a plan that fits, takes so long, and `more` bytes than the best.
+  std::string why_not(double seconds, double more, const std::vector<Share>& of,
+                      const std::vector<Share>& than) const {
+    if (seconds > found_.least_seconds() * (1 + kEquallyFast))
+      return why_slower(seconds / best_.seconds(), of, than);
+    const std::string out = text("it takes as long, within ", 100 * kEquallyFast, " %");
+    if (more < 1) return out;
+    return text(out, ", and ", bytes_text(static_cast<std::int64_t>(more)), " more memory");
   }
 
   /// What is above a cap; empty: nothing is.
@@ -197,7 +206,7 @@ std::vector<Share> binds_of(const SearchResult& found, double free_seconds) {
                         part(p, TimePart::Messages)},
       {"copies to the host", part(p, TimePart::HostCopies)},
       {"bubble", p.bubble},
-      {"memory", std::max(0.0, best.seconds() - free_seconds)}};
+      {"memory", std::max(0.0, found.least_seconds() - free_seconds)}};
   std::ranges::stable_sort(out, std::ranges::greater(), &Share::seconds);
   return out;
 }

@@ -9,6 +9,7 @@
 #include "tessera/base/text.h"
 #include "tessera/planner/explain.h"
 #include "tessera/planner/refusal.h"
+#include "tessera/planner/room.h"
 #include "tessera/train/host_pool.h"
 #include "tessera/train/programs.h"
 
@@ -51,10 +52,13 @@ Verify verifier(const PlanQuestion& question, const DeviceOf& device_of) {
   };
 }
 
-StageCaps caps_of(const PlanQuestion& question) {
-  return {{},
-          static_cast<double>(question.room().value_or(0)),
-          static_cast<double>(question.machine.memory.memory_bytes)};
+/// The progress of a search that answers another question than was asked: which.
+OnProgress beside(const PlanQuestion& question, const std::string& what) {
+  if (!question.on_progress) return {};
+  return [&question, what](SearchProgress so_far) {
+    so_far.beside = what;
+    question.on_progress(so_far);
+  };
 }
 
 /// One more of everything that a machine file says, with the same plan.
@@ -81,8 +85,8 @@ void add_more(PlanAnswer& answer, const PlanQuestion& question, ShortModels& mod
   const auto ask = [&](const std::string& what, const PlanQuestion& more) {
     const Space space(more.base, more.devices, more.precision);
     Search search(more.base, question.machine, space, models, verify,
-                  {.whole_plans = 2, .failures = 4});
-    const SearchResult found = search.run(caps_of(more));
+                  {.whole_plans = 2, .failures = 4}, beside(question, text("with ", what)));
+    const SearchResult found = search.run(more.caps());
     if (found.fit.empty()) return;
     const Candidate& best = found.fit.front();
     if (best.seconds() < answer.found.least_seconds())
@@ -102,24 +106,25 @@ void add_more(PlanAnswer& answer, const PlanQuestion& question, ShortModels& mod
   }
 }
 
-/// Seconds of the best plan without caps; those of the best, where no cap is in its way.
+/// Seconds of the fastest plan without caps; those of the fastest, where no cap is in its way.
 double free_seconds(const SearchResult& found, const PlanQuestion& question, const Space& space,
                     ShortModels& models, const Verify& verify) {
-  const Candidate& best = found.fit.front();
+  const Candidate& fastest = *std::ranges::min_element(found.fit, {}, &Candidate::seconds);
   const bool binds = std::ranges::any_of(found.considered, [&](const Considered& each) {
-    return each.free_seconds < best.considered.composed.seconds;
+    return each.free_seconds < fastest.considered.composed.seconds;
   });
-  if (!binds) return best.seconds();
-  Search search(question.base, question.machine, space, models, verify, {.whole_plans = 2});
+  if (!binds) return fastest.seconds();
+  Search search(question.base, question.machine, space, models, verify, {.whole_plans = 2},
+                beside(question, "without a memory cap"));
   const SearchResult free = search.run({});
-  return free.fit.empty() ? best.seconds() : free.fit.front().seconds();
+  return free.fit.empty() ? fastest.seconds() : free.least_seconds();
 }
 
 /// Short models may tell too much: what takes least is compiled whole before it is refused.
 void take_leanest(SearchResult& found, const Verify& verify, const PlanQuestion& question) {
   const std::vector<Candidate> leanest = leanest_of(found, verify);
   for (const Candidate& each : leanest)
-    if (each.verdict.fits(caps_of(question))) found.fit.push_back(each);
+    if (each.verdict.fits(question.caps())) found.fit.push_back(each);
   if (found.fit.empty()) refuse(question, leanest);
   choose(found.fit);
 }
@@ -129,6 +134,12 @@ void take_leanest(SearchResult& found, const Verify& verify, const PlanQuestion&
 std::optional<std::int64_t> PlanQuestion::room() const {
   if (!cap) return cap;
   return static_cast<std::int64_t>(static_cast<double>(*cap) * (1 - margin / 100));
+}
+
+StageCaps PlanQuestion::caps() const {
+  // No room at all is still a cap.
+  const double all = cap ? std::max(1.0, static_cast<double>(*room())) : 0;
+  return {{}, all, static_cast<double>(machine.memory.memory_bytes)};
 }
 
 PlanAnswer plan_for(const PlanQuestion& question, const DeviceOf& device_of) {
@@ -141,12 +152,12 @@ PlanAnswer plan_for(const PlanQuestion& question, const DeviceOf& device_of) {
   Search search(question.base, question.machine, space, models, verify, question.limits,
                 question.on_progress);
   PlanAnswer out;
-  out.found = search.run(caps_of(question));
+  out.found = search.run(question.caps());
   if (out.found.fit.empty()) take_leanest(out.found, verify, question);
   out.config = with(question.base, out.best().considered.choice);
   out.compiled = compile_whole(out.config, device_of);
   out.binds = binds_of(out.found, free_seconds(out.found, question, space, models, verify));
-  out.alternatives = alternatives_of(out.found, question.base, caps_of(question));
+  out.alternatives = alternatives_of(out.found, question.base, question.caps());
   if (question.what_if) {
     add_more(out, question, models, verify);
     add_faster_links(out, question, out.what_if);

@@ -26,6 +26,7 @@ struct PlanQuestion {
 
   /// What a plan may take: the cap without the margin.
   std::optional<std::int64_t> room() const;
+  StageCaps caps() const;
   std::string machine_name() const { return machine.name.empty() ? "this machine" : machine.name; }
 };
 

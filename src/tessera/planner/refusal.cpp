@@ -7,11 +7,10 @@
 #include "tessera/base/error.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
-#include "tessera/models/family.h"
 #include "tessera/planner/knobs.h"
+#include "tessera/planner/room.h"
 #include "tessera/planner/space.h"
 #include "tessera/train/programs.h"
-#include "tessera/train/step.h"
 
 namespace tessera {
 
@@ -82,17 +81,6 @@ std::vector<std::string> culprits(const PlanQuestion& question) {
   return out.empty() ? all : out;
 }
 
-std::string device_limit(const PlanQuestion& question) {
-  return question.base.memory_cap != "none"
-             ? text("memory-cap ", question.base.memory_cap)
-             : text("the memory of a device of ", question.machine_name());
-}
-
-/// ", of which memory-margin leaves 950"; nothing, where it leaves all.
-std::string without_margin(const PlanQuestion& question) {
-  return question.margin == 0 ? "" : text(", of which memory-margin leaves ", *question.room());
-}
-
 /// By how much it is above the caps, as a factor.
 double excess(const Verdict& verdict, const StageCaps& caps) {
   const auto of = [](std::int64_t bytes, double cap) {
@@ -135,47 +123,18 @@ std::vector<Candidate> leanest_of(const SearchResult& found, const Verify& verif
   return out;
 }
 
-void require_room(const PlanQuestion& question) {
-  const std::optional<std::int64_t> room = question.room();
-  if (!room) return;
-  ModelConfig model = question.base.model;
-  model.layers = 1;
-  if (model.decoder_layers > 0) model.decoder_layers = 1;
-  const std::vector<std::string> blocks = layer_blocks(model);
-  const bool small_floats = question.precision || precision_of(question.base);
-  const bool told = is_told("tensor-model-parallel-size", question.base);
-  const std::int64_t most =
-      told ? question.base.parallel.tensor
-           : std::min(question.devices, std::max<std::int64_t>(model.heads, 1));
-  const Graph step = train_step(task_of(model), question.base.optimizer, 1);
-  for (const State& state : step.states()) {
-    const bool of_layer = std::ranges::any_of(
-        blocks, [&](const std::string& block) { return starts_with(state.path, block + "."); });
-    if (state.role != Role::Parameter || !of_layer) continue;
-    const TensorType& type = step.type(state.value);
-    const std::int64_t bytes = type.bytes() / (small_floats ? 2 : 1) / most;
-    require(bytes <= *room, device_limit(question), " (", *question.cap, " bytes",
-            without_margin(question), ") is below ", bytes, " bytes, the least that ", state.path,
-            " ", to_text(type), " takes on one of ", counted(most, "device"),
-            " while it is read; raise the cap");
-  }
-}
-
 void refuse(const PlanQuestion& question, const std::vector<Candidate>& leanest) {
   if (leanest.empty()) refuse_all_sizes(question);
-  const StageCaps caps{{},
-                       static_cast<double>(question.room().value_or(0)),
-                       static_cast<double>(question.machine.memory.memory_bytes)};
+  const StageCaps caps = question.caps();
   const Candidate& nearest = *std::ranges::min_element(
       leanest, {}, [&](const Candidate& each) { return excess(each.verdict, caps); });
   const std::int64_t cap = question.room().value_or(0), host = question.machine.memory.memory_bytes;
   const bool of_device = cap > 0 && nearest.verdict.capped() > cap;
   const std::int64_t bytes = of_device ? nearest.verdict.capped() : nearest.verdict.host();
-  const std::string limit =
-      of_device ? device_limit(question)
-                : text("the memory of the host for a device of ", question.machine.name);
-  fail(Fault::Usage, limit, " (", of_device ? *question.cap : host, " bytes",
-       of_device ? without_margin(question) : "", ") is below ", bytes_text(bytes), " (", bytes,
+  const std::string limit = of_device ? cap_text(question)
+                                      : text("the memory of the host for a device of ",
+                                             question.machine.name, " (", host, " bytes)");
+  fail(Fault::Usage, limit, " is below ", bytes_text(bytes), " (", bytes,
        " bytes), the least of all that was tried, which takes ",
        plan_text(question.base, nearest.considered.choice), "; ",
        of_device ? "raise the cap" : "offload less", ", or plan for more than ",

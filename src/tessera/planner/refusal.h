@@ -7,9 +7,6 @@
 
 namespace tessera {
 
-/// Errors: Fault::Usage: the cap is below what one weight of a layer takes while it is read.
-void require_room(const PlanQuestion& question);
-
 /// Some choices that take least by what short models tell, compiled whole: the leanest first.
 std::vector<Candidate> leanest_of(const SearchResult& found, const Verify& verify);
 

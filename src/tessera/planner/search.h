@@ -69,7 +69,8 @@ void choose(std::vector<Candidate>& fit);
 struct SearchProgress {
   std::int64_t compared = 0, waiting = 0, short_models = 0, whole_plans = 0;
   double bound = 0;                 // no plan that is still to be compared takes less
-  const Candidate* best = nullptr;  // the fastest so far that fits
+  const Candidate* best = nullptr;  // the one to be chosen, as far as is known
+  std::string beside = {};          // of another question than was asked: "without a memory cap"
 };
 using OnProgress = std::function<void(const SearchProgress&)>;
 

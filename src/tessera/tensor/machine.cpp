@@ -54,14 +54,14 @@ LinkPrice rounded(const Price& price) {
   return {std::round(1e6 * price.nanoseconds_per_byte), std::round(1e9 * price.microseconds)};
 }
 
-const FloatSpeed& speed_of(const DeviceSpeed& device, DType dtype) {
-  return dtype == DType::BF16 ? device.bf16 : dtype == DType::F16 ? device.f16 : device.f32;
-}
-
 /// Of the highest speed, what is left at one extent.
 double share_of(double extent, double half) { return extent > 0 ? extent / (extent + half) : 1; }
 
 }  // namespace
+
+const FloatSpeed& DeviceSpeed::of(DType dtype) const {
+  return dtype == DType::BF16 ? bf16 : dtype == DType::F16 ? f16 : f32;
+}
 
 AxisSpan span_of(const Mesh& mesh, std::string_view axis) {
   check(!mesh.is_time(axis), "no bytes move along an axis of time");
@@ -140,7 +140,7 @@ double Machine::copy_seconds(double bytes) const {
 }
 
 double Machine::kernel_seconds(const KernelWork& work) const {
-  const FloatSpeed& speed = speed_of(device, work.dtype);
+  const FloatSpeed& speed = device.of(work.dtype);
   double rate = device.other_gigaflops_per_s * speed.others;
   if (work.product) {
     rate = speed.gigaflops_per_s * share_of(work.product->m, speed.half_m) *

@@ -126,7 +126,6 @@ struct RunConfig {
   std::string fsdp_gather = "block";
   std::string remote_device{kRemoteNone}, offload_folder;
   std::string memory_cap = "none";  // parse_memory_cap
-  double memory_margin = 5;         // percent of it that the planner leaves free
 
   /// Names of fields that neither a preset nor a file nor a flag told: a resumed run takes those of
   /// its model from the checkpoint. Of the data a preset tells nothing.
