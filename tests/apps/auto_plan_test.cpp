@@ -247,7 +247,10 @@ TEST(AutoPlan, Errors) {
       {"plan --vocab-size 40 --search-mode recursive_programming --json --verbose " + kModel,
        "--json does nothing with --search-mode recursive_programming; leave it out\n"
        "  --verbose does nothing with --search-mode recursive_programming; leave it out"},
-      {kAuto + "--verbose", "--verbose does nothing with --auto; leave it out"},
+      {kAuto + "--verbose --placements --schedule-svg a.svg",
+       "  --verbose does nothing with --auto; leave it out, and give it with the flags found\n"
+       "  --placements does nothing with --auto; leave it out, and give it with the flags found\n"
+       "  --schedule-svg does nothing with --auto; leave it out, and give it with the flags found"},
       {"plan --vocab-size 40 --search-mode recursive_programming --tensor-model-parallel-size 2 "
        "--zero-stage 1 --micro-batch-size 2 " +
            kModel,

@@ -119,9 +119,13 @@ PlanRequest take_request(ParsedFlags& parsed, Problems& problems) {
   }
   if (!out.automatic && (out.precision || !out.plan_file.empty() || !out.page.empty()))
     problems.add("--auto-precision, --write-plan and --html are for the planner; give --auto too");
-  if (out.automatic && out.verbose)
-    problems.add(
-        "--verbose does nothing with --auto; leave it out, and give it with the flags found");
+  const std::pair<bool, const char*> of_one_plan[] = {{out.verbose, "--verbose"},
+                                                      {out.placements, "--placements"},
+                                                      {!out.picture.empty(), "--schedule-svg"}};
+  for (const auto& [given, flag] : of_one_plan)
+    if (given && out.automatic)
+      problems.add(
+          text(flag, " does nothing with --auto; leave it out, and give it with the flags found"));
   if (out.automatic && !out.search_mode.empty())
     problems.add(text("--auto plans whole runs, and --search-mode ", out.search_mode,
                       " places single ops; give one of them"));

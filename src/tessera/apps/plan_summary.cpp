@@ -92,7 +92,7 @@ std::string memory_lines(const PlanReport& r, const RunConfig& config) {
   return out;
 }
 
-std::string time_lines(const PlanReport& r) {
+std::string time_lines(const PlanReport& r, const Machine& machine) {
   if (!r.prediction)
     return line_of("time",
                    "give --machine NAME, or the FILE of tessera doctor --calibrate, to predict it");
@@ -107,7 +107,8 @@ std::string time_lines(const PlanReport& r) {
   return line_of("time", text(seconds_text(p.seconds), " a step, ",
                               grouped(std::llround(tokens / p.seconds)),
                               " tokens/s, predicted for ", r.machine)) +
-         line_of("  it goes to", join(parts));
+         line_of("  it goes to", join(parts)) +
+         (machine.known_error.empty() ? "" : line_of("  known error", machine.known_error));
 }
 
 std::string sent_text(const MeshReport& mesh) {
@@ -148,7 +149,7 @@ std::string plan_summary(const PlanReport& r, const RunConfig& config) {
   out += line_of("batch", batch_text(r, config)) + memory_lines(r, config);
   out +=
       line_of("work", text(flop_text(r.flops_per_step), " a step", many ? " of all devices" : ""));
-  out += time_lines(r);
+  out += time_lines(r, config.parallel.machine);
   if (many) out += line_of("sent", sent_text(r.mesh));
   return out + line_of("next", next_text(config));
 }
