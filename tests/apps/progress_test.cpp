@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <sstream>
 #include <utility>
@@ -43,6 +44,23 @@ TEST(Progress, PlainLinesForTheFirstTheLastAndEveryTenthStep) {
 }
 
 /// 4 GFLOP in half a second on two devices, beside the rate that was measured of each.
+TEST(Progress, WithoutAnIntervalThereAreAtMost40LinesOfSteps) {
+  for (const std::int64_t first : {0, 7})
+    for (const std::int64_t steps : {380, 381, 400, 401, 760, 2000, 12345}) {
+      std::ostringstream out;
+      Console console{out, out, false, 80};
+      Progress progress(console, 0);
+      RunStart run = start();
+      run.first_step = first, run.steps = first + steps;
+      progress.on_start(run);
+      out.str("");
+      for (std::int64_t k = first + 1; k <= run.steps; ++k) progress.on_step(step(k));
+      const std::string lines = out.str();
+      EXPECT_LE(std::ranges::count(lines, '\n'), 40) << first << ", " << steps;
+      EXPECT_GE(std::ranges::count(lines, '\n'), 20) << first << ", " << steps;
+    }
+}
+
 TEST(Progress, NoUtilizationIsAbove100Percent) {
   for (const auto& [rate, shown] :
        {std::pair{4.0e9, "MFU 100%"}, {3.9e9, "MFU -"}, {1e3, "MFU -"}}) {

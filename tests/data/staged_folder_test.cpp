@@ -96,7 +96,8 @@ TEST(StagedFolder, WithoutAPlaceBesideItFilesAreRenamed) {
   if (root) {
     constexpr uid_t kNobody = 65534;
     for (const char* path : {"deep/out", "deep/out/readme", "deep/out/ours", "deep/out/ours-a"})
-      ASSERT_EQ(::chown((at / path).c_str(), kNobody, kNobody), 0);
+      if (::chown((at / path).c_str(), kNobody, kNobody) != 0)
+        GTEST_SKIP() << "root may give no file to another user here";
     for (const std::string& path : {std::string(at.path()), at / "deep"})
       fs::permissions(path, fs::perms::group_exec | fs::perms::others_exec, fs::perm_options::add);
     if (::seteuid(kNobody) != 0) GTEST_SKIP() << "root may write anywhere, and is no other here";

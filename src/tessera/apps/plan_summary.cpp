@@ -43,12 +43,17 @@ std::string batch_text(const PlanReport& r, const RunConfig& config) {
               data == 1 ? "" : text(" on each of ", data, " data parallel ranks"));
 }
 
+/// "0.25", "97", "1,451"
+std::string percent_text(double share) {
+  return share < 0.1 ? format("%.2g", 100 * share) : grouped(std::llround(100 * share));
+}
+
 /// "542 TFLOP"
 std::string flop_text(double flop) {
   double shown = flop * 1e-9;
   std::size_t unit = 0;
   constexpr const char* kUnits[] = {"GFLOP", "TFLOP", "PFLOP", "EFLOP"};
-  for (; shown >= 1000 && unit + 1 < std::size(kUnits); ++unit) shown *= 1e-3;
+  for (; shown >= 999.5 && unit + 1 < std::size(kUnits); ++unit) shown *= 1e-3;
   return format("%.3g %s", shown, kUnits[unit]);
 }
 
@@ -60,7 +65,11 @@ std::string capacity_text(const PlanReport& r, const RunConfig& config) {
   if (!cap && !of_machine) return "";
   const std::int64_t limit = cap ? *cap : there;
   const double share = static_cast<double>(r.capped_bytes) / static_cast<double>(limit);
-  return text(", ", format("%.3g", 100 * share), " % of the ", cap ? "cap of " : "",
+  const std::string counted_too =
+      r.capped_bytes == r.peak_bytes
+          ? ""
+          : text("with what is offloaded ", bytes_text(r.capped_bytes), ", ");
+  return text(", ", counted_too, percent_text(share), " % of the ", cap ? "cap of " : "",
               bytes_text(limit), cap ? "" : text(" of ", config.parallel.machine.name),
               share > 1 ? ": it does not fit; --auto looks for a plan that does" : "");
 }

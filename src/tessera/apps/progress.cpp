@@ -75,9 +75,9 @@ void Progress::on_start(const RunStart& start) {
 }
 
 std::int64_t steps_between_lines(std::int64_t steps) {
-  constexpr std::int64_t kMostLines = 40;
+  constexpr std::int64_t kMostLines = 40, kEnds = 2;  // the first step and the last
   std::int64_t out = 10;
-  while (steps > out * kMostLines) out *= 2;
+  while (steps > out * (kMostLines - kEnds)) out *= 2;
   return out;
 }
 

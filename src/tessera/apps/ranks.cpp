@@ -128,8 +128,7 @@ int on_launched_ranks(const Launched& launched, const RanksCommand& command, Con
   Launched with_secret = launched;
   if (launched.how == Launched::Tcp)
     with_secret.secret = run_secret(command.secret_file, process_environment());
-  unsetenv("TESSERA_SECRET");  // no program that a rank starts needs it
-  std::atomic<int> code = 0;   // of whichever rank here has one
+  std::atomic<int> code = 0;  // of whichever rank here has one
   const LaunchedOptions options = launched_options(command, launched, console);
   std::optional<StopByInput> asked;
   if (options.stop != nullptr && std::getenv(kStopByInput) != nullptr) asked.emplace(*options.stop);

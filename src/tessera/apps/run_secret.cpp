@@ -55,6 +55,8 @@ std::string read_secret(const std::string& path, const std::string& what, int mo
     require(all.size() <= kMostSecret, what, " has more than ", kMostSecret,
             " bytes; a secret is a line, like that of: head -c 32 /dev/urandom | base64");
   }
+  require(!all.empty() || !S_ISFIFO(found.st_mode), what,
+          " is a pipe that nobody writes to; start its writer first");
   return std::string(trim(all));
 }
 

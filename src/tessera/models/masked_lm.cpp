@@ -50,6 +50,16 @@ void require_usual_frame(const MaskedModel& model, SampleParts parts, const Voca
   const TextFrame theirs = encoder_frame(model, vocabulary).frame,
                   usual = text_frame(special[1], special[2], /*doubled=*/false);
   const std::size_t texts = parts == SampleParts::One ? 1 : 2;
+  const auto without_types = [texts](const TextFrame& frame) {
+    std::vector<FramePart> out = frame.of(texts);
+    for (FramePart& part : out) part.type = 0;
+    return out;
+  };
+  if (theirs.of(texts) != usual.of(texts) && without_types(theirs) == without_types(usual))
+    fail(Fault::Data, "the tokenizer gives two texts no types 0 and 1, as where model_input_names ",
+         "of tokenizer_config.json leaves out token_type_ids, and pairs of masked words are "
+         "learned ",
+         "with types; add it, or give the tokenizer of such a model");
   if (theirs.of(texts) != usual.of(texts))
     fail(Fault::Data, "the tokenizer's post-processor does not put ",
          texts == 1 ? "[CLS] A [SEP]" : "[CLS] A [SEP] B [SEP]", " around ",

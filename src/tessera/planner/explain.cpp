@@ -63,7 +63,8 @@ std::string why_slower(double ratio, const std::vector<Share>& of, const std::ve
     more.push_back({of[i].what, of[i].seconds - than[i].seconds});
   const Share most = *std::ranges::max_element(more, {}, &Share::seconds),
               least = *std::ranges::min_element(more, {}, &Share::seconds);
-  std::string out = text("it takes ", format("%.1f %%", 100 * (ratio - 1)), " longer");
+  std::string out = text(
+      "it takes ", format(ratio < 1.001 ? "%.2f %%" : "%.1f %%", 100 * (ratio - 1)), " longer");
   if (most.seconds <= 0) return out;
   out += text(": ", most.what, " ", seconds_text(most.seconds), " longer");
   if (-least.seconds > most.seconds / 20)

@@ -17,9 +17,10 @@ std::unique_ptr<ClaimedFolder> ClaimedFolder::take(const std::string& path) {
   const fs::path parent = fs::path(path).parent_path();
   int error = ENOENT;  // another process may remove the empty parent again
   for (int attempt = 0; error == ENOENT && attempt < 100; ++attempt) {
-    std::error_code ignored;
-    if (!parent.empty()) fs::create_directories(parent, ignored);
+    std::error_code refused;
+    if (!parent.empty()) fs::create_directories(parent, refused);
     error = ::mkdir(path.c_str(), 0777) == 0 ? 0 : errno;
+    if (error == ENOENT && refused) error = refused.value();
   }
   if (error == EEXIST) return nullptr;
   if (error != 0)

@@ -236,7 +236,8 @@ std::vector<std::string> verify_checkpoints(const std::string& path, const Check
   for (const std::string& folder : all) {
     const std::vector<std::string> problems = verify_folder(folder, judge);
     std::error_code ignored;
-    if (!problems.empty() && !std::filesystem::exists(folder, ignored))
+    const auto at = std::filesystem::status(folder, ignored).type();
+    if (!problems.empty() && at == std::filesystem::file_type::not_found)
       went.push_back(folder);
     else
       out.insert(out.end(), problems.begin(), problems.end());

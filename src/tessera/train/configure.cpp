@@ -77,7 +77,7 @@ std::vector<Meant> meant(const std::vector<Setting>& settings, std::string_view 
   }
   if (unknown > kMostUnknown)
     problems.add(text("and ", counted(unknown - kMostUnknown, text("more unknown ", kind)),
-                      "; is this a file of a run?"));
+                      prefix.empty() ? "; is this a file of a run?" : ""));
   return out;
 }
 
