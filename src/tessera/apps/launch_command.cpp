@@ -29,8 +29,9 @@ namespace {
 
 constexpr const char* kHelp =
     "tessera launch -n N [--backend HOW] [--hostfile FILE] [--bind HOW] -- "
-    "train|verify|sample|doctor ...\n\n"
-    "Runs tessera train, verify, sample or doctor --calibrate on N ranks, each a process.\n\n"
+    "train|sample|predict|evaluate|verify|doctor ...\n\n"
+    "Runs tessera train, sample, predict, evaluate, verify or doctor --calibrate on N ranks, each "
+    "a process.\n\n"
     "  -n, --ranks N       how many ranks\n"
     "  --backend HOW       mpi: mpirun starts them; tcp: tessera does, on this machine, without "
     "any\n"
