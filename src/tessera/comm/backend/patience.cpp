@@ -22,10 +22,11 @@ void pause_core() {
 
 Pace pace_of(std::int64_t ranks, std::int64_t cores, int spins) {
   constexpr std::int64_t kPerRank = 25;  // us of a nap, by ranks that share the core
+  constexpr std::chrono::microseconds kLongest{10'000};
   Pace out;
   if (ranks <= cores) out.spins = spins;
-  out.nap = std::max(
-      out.nap, std::chrono::microseconds(kPerRank * ranks / std::max<std::int64_t>(cores, 1)));
+  const std::chrono::microseconds nap(kPerRank * ranks / std::max<std::int64_t>(cores, 1));
+  out.nap = std::clamp(nap, out.nap, kLongest);
   return out;
 }
 

@@ -15,7 +15,7 @@ struct Pace {
   std::chrono::microseconds nap{100};
 };
 /// Of `ranks` on so many cores. A nap costs about 5 us, so where many ranks share a core and all
-/// but one of them wait, longer naps leave it the core.
+/// but one of them wait, longer naps leave it the core: 25 us for each, 10 ms at most.
 Pace pace_of(std::int64_t ranks, std::int64_t cores, int spins);
 
 /// Waits of growing length: pauses, yields for 2 ms (another thread of this core), then naps, so
