@@ -26,9 +26,10 @@ void refuse_stranger(Caller& caller) {
 }  // namespace
 
 Callers::Callers(Listening listening, const Secret& secret, std::chrono::milliseconds patience)
-    : listener_(std::move(listening.socket)), secret_(secret), patience_(patience) {
-  for (const Endpoint& address : listening.also) let_dial(address);
-}
+    : listener_(std::move(listening.socket)),
+      secret_(secret),
+      patience_(patience),
+      also_(std::move(listening.also)) {}
 
 void Callers::add_to(std::vector<pollfd>& files) const {
   files.push_back({listener_.file(), POLLIN, 0});
@@ -102,7 +103,7 @@ bool Callers::answer_opening(Caller& caller) {
   if (!caller.has_opened()) return true;
   const Endpoint own = local_end(caller.socket);
   const PlainEndpoint& dialled = caller.said.opening.dialled;
-  if (dialled != plain(own) && std::ranges::find(also_, dialled) == also_.end()) {
+  if (dialled != plain(own) && std::ranges::find(also_, dialled, plain) == also_.end()) {
     note(text("one at ", to_text(other_end(caller.socket)), " that has dialled another address"));
     return refuse(caller, text("this rank has not dialled ", to_text(own),
                                ", and comes there: something between the two passes connections "

@@ -48,7 +48,8 @@ class Callers {
           std::chrono::milliseconds patience = std::chrono::milliseconds(10'000));
   const Socket& listener() const { return listener_; }
   /// Others may dial this address too.
-  void let_dial(const Endpoint& address) { also_.push_back(plain(address)); }
+  void let_dial(const Endpoint& address) { also_.push_back(address); }
+  const std::vector<Endpoint>& also() const { return also_; }
   /// Adds what is to be polled.
   void add_to(std::vector<pollfd>& files) const;
   /// Reads what has come by `files`, which begin with those of add_to, and lets in who comes next.
@@ -72,7 +73,7 @@ class Callers {
   Socket listener_;
   const Secret& secret_;
   std::chrono::milliseconds patience_;
-  std::vector<PlainEndpoint> also_;
+  std::vector<Endpoint> also_;
   std::vector<Caller> callers_;
   std::vector<std::string> strangers_;
   std::int64_t more_strangers_ = 0, let_go_ = 0;

@@ -12,6 +12,7 @@
 /// From the welcome on, words have keyed hashes (line.h).
 
 #include <array>
+#include <cerrno>
 #include <cstddef>
 #include <string>
 #include <type_traits>
@@ -63,6 +64,9 @@ struct Reception {
   int number = 0;       // of Broken
   Word word;            // of Refused, with the reason
   std::string reason;
+
+  /// Somebody between the two has changed what the other side said.
+  bool changed() const { return how == Broken && proved && number == EBADMSG; }
 };
 
 /// Connects in all but the name: `to` is a connection that the system has made. Waits until then.

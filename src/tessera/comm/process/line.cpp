@@ -36,6 +36,7 @@ bool Line::say(Word::Kind kind, const std::string& rest, Moment until, Fault fau
 
 bool Line::hear(Word& word, std::string& rest, Moment until) {
   bool whole = process::hear(socket_, word, rest, until);
+  if (!whole && errno == EPROTO) errno = EBADMSG;
   if (whole) {
     Proof theirs = {};
     const std::size_t words = rest.size() - std::min(rest.size(), sizeof(theirs));
@@ -46,6 +47,11 @@ bool Line::hear(Word& word, std::string& rest, Moment until) {
   }
   if (!whole) word = {}, rest.clear();
   return whole;
+}
+
+std::string changed_text(const std::string& who) {
+  return text("what came from ", who,
+              " was changed on its way: use a network that others cannot change, or a tunnel");
 }
 
 std::vector<Socket> sockets_of(std::vector<Line>& ranks) {

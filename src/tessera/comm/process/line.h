@@ -31,8 +31,8 @@ class Line {
   /// As the function of that name.
   bool say(Word::Kind kind, const std::string& rest, Moment until, Fault fault = Fault::Peer,
            bool speaks = false);
-  /// The same. EBADMSG: what has come was not said so by the other side. What was not heard whole
-  /// is an empty word of the kind Table.
+  /// The same. EBADMSG: what has come was not said so by the other side; never EPROTO. What was not
+  /// heard whole is an empty word of the kind Table.
   bool hear(Word& word, std::string& rest, Moment until);
 
  private:
@@ -43,6 +43,9 @@ class Line {
   Side side_ = Side::Caller;
   std::uint64_t said_ = 0, heard_ = 0;
 };
+
+/// What EBADMSG means, for messages: "what came from rank 2 was changed on its way: use ..."
+std::string changed_text(const std::string& who);
 
 /// Of all ranks, for what they say once they have met.
 std::vector<Socket> sockets_of(std::vector<Line>& ranks);

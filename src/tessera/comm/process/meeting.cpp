@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <span>
 #include <thread>
@@ -28,6 +29,11 @@ using std::chrono::steady_clock;
 
 /// How long a rank waits for rank 0's verdict beyond rank 0's own limit, which it tells first.
 constexpr auto kVerdict = 2s;
+
+constexpr const char* kStartRankZero =
+    "; start rank 0 there, or give the address and port where it is";
+constexpr const char* kEveryHost =
+    "every host must reach every other, at any port (is there a firewall?)";
 
 class MeetingFollower {
  public:
@@ -61,25 +67,32 @@ class MeetingFollower {
   /// meanwhile, or its first; name servers are asked once a second. Somebody else may listen at one
   /// of the addresses, or before rank 0 does.
   void reach_leader() {
-    std::string why = "it lets every connection go";
+    std::string why;  // no connection was made, the last time
     std::vector<Endpoint> addresses;
     Moment next_question;
     while (steady_clock::now() < until_) {
       if (steady_clock::now() >= next_question) {
-        addresses = addresses_of(where_.address, where_.port, why, until_);
+        std::string none;
+        addresses = addresses_of(where_.address, where_.port, none, until_);
+        if (addresses.empty()) why = none;
         next_question = steady_clock::now() + 1s;
       }
+      // What says nothing is left in time for the next address.
+      const auto patience =
+          std::min<Moment::duration>(std::max<Moment::duration>(limit_ / 4, 10s),
+                                     limit_ / (static_cast<int>(addresses.size()) + 1));
       for (const Endpoint& to : addresses) {
         Socket socket = connection(to, why);
-        if (socket.open() && is_leader(std::move(socket), to)) return;
+        if (!socket.open()) strangers_.erase(to_text(to));
+        if (socket.open() && is_leader(std::move(socket), to, patience)) return;
       }
-      std::this_thread::sleep_for(stranger_.empty() ? 50ms : 200ms);
+      std::this_thread::sleep_for(strangers_.empty() ? 50ms : 200ms);
     }
     const std::string waited =
         text(me(), " has waited ", seconds(), " s for rank 0 at ", where_text(where_), ": ");
-    if (!stranger_.empty()) fail(Fault::Usage, waited, stranger_);
-    fail(Fault::Peer, waited, why,
-         "; start rank 0 there, or give the address and port where it is");
+    const auto stranger = strangers_.begin();
+    if (stranger != strangers_.end()) fail(stranger->second.fault, waited, stranger->second.what);
+    fail(Fault::Peer, waited, why, kStartRankZero);
   }
 
   /// Not open: there is none.
@@ -114,32 +127,43 @@ class MeetingFollower {
   }
 
   /// False: it lets this rank go, as one of many that say nothing, or is not rank 0.
-  bool is_leader(Socket socket, const Endpoint& at) {
+  bool is_leader(Socket socket, const Endpoint& at, Moment::duration patience) {
     listen_as(local_end(socket));
     const int port = local_end(callers_->listener()).port();
-    const Moment patience = steady_clock::now() + std::max<Moment::duration>(limit_ / 4, 10s);
     Reception how = introduce(std::move(socket), greeting_of(where_, 0, port), where_.secret,
-                              std::min(until_, patience));
+                              std::min(until_, steady_clock::now() + patience));
     if (how.how == Reception::Refused && how.proved) refused(how.word, how.reason);
-    if (how.how != Reception::Welcome) return note_stranger(how, at);
+    if (how.changed()) stop_at(how.number);
+    if (how.how != Reception::Welcome) return note_stranger(how, to_text(at));
     leader() = std::move(how.line);
     return true;
   }
 
   /// Remembers for messages who is not rank 0. Returns false.
-  bool note_stranger(const Reception& how, const Endpoint& at) {
-    const std::string it = text("what listens at ", to_text(at));
+  bool note_stranger(const Reception& how, const std::string& at) {
+    const std::string it = text("what listens at ", at),
+                      remedy = "; give a port that nothing else uses";
+    const bool silent = how.how == Reception::Broken && how.number == ETIMEDOUT;
+    Stranger& stranger = strangers_[at];
+    // It may have said before who it is.
+    if ((silent || how.how == Reception::Closed) && !stranger.what.empty()) return false;
     if (how.how == Reception::Refused)
-      stranger_ = text(it, " refuses this rank: ", printable(how.reason));
-    if (how.how == Reception::Unknown)
-      stranger_ = text(it,
+      stranger = {Fault::Usage, text(it, " refuses this rank: ", printable(how.reason))};
+    else if (how.how == Reception::Unknown)
+      stranger = {Fault::Usage,
+                  text(it,
                        " does not know the secret of this run: it is of another run or user, or "
                        "rank 0 was given another secret; give all ranks the same, by "
-                       "--secret-file or TESSERA_SECRET");
-    if (how.how == Reception::Broken)
-      stranger_ = text(it, " is no rank of Tessera (",
+                       "--secret-file or TESSERA_SECRET")};
+    else if (how.how == Reception::Closed)
+      stranger = {Fault::Peer, text(it, " closes every connection", kStartRankZero)};
+    else if (silent)
+      stranger = {Fault::Peer, text(it, " says nothing: it is not rank 0, or hangs", remedy)};
+    else
+      stranger = {Fault::Usage,
+                  text(it, " is no rank of Tessera (",
                        how.number == EPROTO ? "it says something else" : error_text(how.number),
-                       "); give a port that nothing else uses");
+                       ")", remedy)};
     return false;
   }
 
@@ -154,13 +178,12 @@ class MeetingFollower {
   }
 
   [[noreturn]] void stop_at(int number) {
+    const std::string rank_zero = text("rank 0 at ", where_text(where_));
     if (number == EPROTO)
-      fail(Fault::Usage, me(), ": what listens at ", where_text(where_),
-           " is no rank of Tessera; give a port that nothing else uses");
-    if (number == EBADMSG)
-      fail(Fault::Peer, me(), ": what came from rank 0 at ", where_text(where_),
-           " was changed on its way: use a network that others cannot change, or a tunnel");
-    fail(Fault::Peer, me(), " has lost rank 0 at ", where_text(where_),
+      fail(Fault::Peer, me(), ": ", rank_zero,
+           " does not say what is due; start the same program on all ranks");
+    if (number == EBADMSG) fail(Fault::Peer, me(), ": ", changed_text(rank_zero));
+    fail(Fault::Peer, me(), " has lost ", rank_zero,
          " before all ranks came up: ", error_text(number),
          "; see what rank 0 says, and start again");
   }
@@ -186,7 +209,14 @@ class MeetingFollower {
   void take_table(const std::string& table) {
     Table all = process::read_table(table, where_.rank, where_.size, me());
     world_ = all.world, listens_ = std::move(all.listens);
-    callers_->let_dial(listens_[static_cast<std::size_t>(where_.rank)]);
+    const Endpoint& own = listens_[static_cast<std::size_t>(where_.rank)];
+    callers_->let_dial(own);
+    // Others dial this rank, if it is of rank 0's host, by the address that they have for that.
+    if (own.loopback() && listens_[0].valid()) {
+      Endpoint outside = listens_[0];
+      outside.set_port(own.port());
+      callers_->let_dial(outside);
+    }
     // Ranks of rank 0's host may have come by an address that means only that host there.
     for (Endpoint& listens : listens_) {
       if (listens.length == 0 || !listens.loopback()) continue;
@@ -197,38 +227,43 @@ class MeetingFollower {
   }
 
   void reach(int rank) {
-    int number = 0;
-    do {
-      number = reaches(rank);
-    } while (number == EAGAIN && steady_clock::now() < connect_until_);
-    if (number == 0) return;
-    const bool files = out_of_files(number);
-    give_up(files ? Fault::Resource : Fault::Peer,
-            text(me(), " cannot reach rank ", rank, " at ",
-                 to_text(listens_[static_cast<std::size_t>(rank)]), ": ",
-                 number == EACCES ? "what listens there does not know the secret of this run"
-                                  : error_text(number),
-                 "; ",
-                 files ? kMoreFiles
-                       : "every host must reach every other, at any port (is there a firewall?)"));
+    const auto r = static_cast<std::size_t>(rank);
+    Reception how = reception_by(listens_[r]);
+    while (how.how == Reception::Closed && steady_clock::now() < connect_until_) {
+      std::this_thread::sleep_for(10ms);
+      how = reception_by(listens_[r]);
+    }
+    const std::string who = text("rank ", rank, " at ", to_text(listens_[r]));
+    if (how.how == Reception::Welcome)
+      ranks_[r] = std::move(how.line);
+    else if (how.changed())
+      give_up(Fault::Peer, text(me(), ": ", changed_text(who)));
+    else
+      give_up(out_of_files(how.number) ? Fault::Resource : Fault::Peer,
+              text(me(), " cannot reach ", who, ": ", why_not(how)));
   }
 
-  /// 0, or an errno; EAGAIN: it has let the connection go, as one of many that say nothing.
-  int reaches(int rank) {
-    const auto r = static_cast<std::size_t>(rank);
-    Socket to = begin_connect(listens_[r]);
-    if (!to.open()) return errno;
-    if (!await_socket(to, true, connect_until_)) return ETIMEDOUT;
-    if (const int number = connected(to); number != 0) return number;
-    Reception how =
-        introduce(std::move(to), greeting_of(where_, world_, 0), where_.secret, connect_until_);
-    if (how.how == Reception::Welcome) ranks_[r] = std::move(how.line);
-    if (how.how == Reception::Welcome) return 0;
-    if (how.how == Reception::Closed) std::this_thread::sleep_for(10ms);
-    return how.how == Reception::Closed    ? EAGAIN
-           : how.how == Reception::Unknown ? EACCES
-           : how.how == Reception::Refused ? ECONNREFUSED
-                                           : how.number;
+  Reception reception_by(const Endpoint& rank) {
+    Reception broken;
+    Socket to = begin_connect(rank);
+    if (!to.open())
+      broken.number = errno;
+    else if (!await_socket(to, true, connect_until_))
+      broken.number = ETIMEDOUT;
+    else
+      broken.number = connected(to);
+    if (broken.number != 0) return broken;
+    return introduce(std::move(to), greeting_of(where_, world_, 0), where_.secret, connect_until_);
+  }
+
+  /// And what to do.
+  static std::string why_not(const Reception& how) {
+    if (how.how == Reception::Refused) return text("it refuses: ", printable(how.reason));
+    const std::string why =
+        how.how == Reception::Closed    ? "what listens there closes every connection"
+        : how.how == Reception::Unknown ? "what listens there does not know the secret of this run"
+                                        : error_text(how.number);
+    return text(why, "; ", out_of_files(how.number) ? kMoreFiles : kEveryHost);
   }
 
   /// Takes the connections of the ranks above this one.
@@ -239,10 +274,8 @@ class MeetingFollower {
       const auto left =
           std::chrono::ceil<std::chrono::milliseconds>(connect_until_ - steady_clock::now());
       if (left.count() <= 0)
-        give_up(Fault::Peer,
-                text(me(), " has not been reached by ", above(),
-                     "; every host must reach every other, at any port (is there a firewall?)",
-                     callers_->strangers()));
+        give_up(Fault::Peer, text(me(), " has not been reached by ", above(), "; ", kEveryHost,
+                                  callers_->strangers()));
       files.assign(1, {leader().file(), POLLIN, 0});
       callers_->add_to(files);
       poll(files.data(), files.size(),
@@ -286,13 +319,19 @@ class MeetingFollower {
     throw Error(fault, why);
   }
 
+  /// What listens in place of rank 0.
+  struct Stranger {
+    Fault fault = Fault::Peer;
+    std::string what;  // and what to do
+  };
+
   const Rendezvous& where_;
   const std::chrono::milliseconds limit_;
   Moment until_;          // of this part
   Moment connect_until_;  // of connecting, in the second
   std::vector<Line> ranks_;
-  std::optional<Callers> callers_;  // of the ranks above
-  std::string stranger_;            // who was met in place of rank 0, and what to do
+  std::optional<Callers> callers_;             // of the ranks above
+  std::map<std::string, Stranger> strangers_;  // by address
   std::uint64_t world_ = 0;
   std::vector<Endpoint> listens_;  // by rank
 };

@@ -187,6 +187,8 @@ void MeetingLeader::send_addresses() {
     if (getrandom(&world, sizeof(world), 0) != sizeof(world))
       world = static_cast<std::uint64_t>(steady_clock::now().time_since_epoch().count());
   }
+  // Where this host has another address outside, ranks of it are dialled there too.
+  if (!callers_.also().empty()) listens_[0] = callers_.also().front();
   const std::string table = to_text(Table{world, listens_});
   for (std::size_t r = 1; r < ranks_.size(); ++r) {
     if (!ranks_[r].say(Word::Table, table, until_))
@@ -208,10 +210,15 @@ void MeetingLeader::await_ready() {
       if (files[r].fd < 0 || (files[r].revents == 0 && left.count() > 0)) continue;
       Word word;
       std::string rest;
-      if (!ranks_[r].hear(word, rest, until_))
-        give_up(Fault::Peer, text(name_of(static_cast<int>(r)),
-                                  " did not come up with the others: ", error_text(errno),
-                                  "; its own words say why, or it hangs"));
+      if (!ranks_[r].hear(word, rest, until_)) {
+        const int number = errno;
+        const std::string who = name_of(static_cast<int>(r));
+        give_up(Fault::Peer,
+                number == EBADMSG
+                    ? changed_text(who)
+                    : text(who, " did not come up with the others: ", error_text(number),
+                           "; its own words say why, or it hangs"));
+      }
       if (word.kind != Word::Ready) give_up(fault_of(word.fault), rest);
       files[r].fd = -1;
       ++ready;

@@ -66,6 +66,7 @@ bool is_word(const Word& word, std::uint32_t most);
 /// What rank 0 tells the others: a number that it drew for the world, and where each rank listens.
 struct Table {
   std::uint64_t world = 0;
+  // Of rank 0: where others dial its host, if that is no address that the host itself has.
   std::vector<Endpoint> listens;
 };
 std::string to_text(const Table& table);
