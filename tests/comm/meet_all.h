@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "comm/outcome.h"
 #include "tessera/base/error.h"
 #include "tessera/comm/process/introduce.h"
 #include "tessera/comm/process/meeting.h"
@@ -55,10 +56,6 @@ inline std::vector<std::string> meet_all(
       EXPECT_EQ(met[a][b].open(), static_cast<int>(b) != places[a].rank) << a << " " << b;
   }
   return out;
-}
-
-inline bool has(const std::string& all, const std::string& words) {
-  return all.find(words) != std::string::npos;
 }
 
 /// What a test ends with whose ranks wait for their whole limit, or may: with a longer one while a
