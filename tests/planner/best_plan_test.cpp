@@ -11,6 +11,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/device/device.h"
+#include "tessera/machines/find_machine.h"
 #include "tessera/planner/planner.h"
 
 namespace tessera {
@@ -38,6 +39,7 @@ RunConfig run_with(const Size& size, const std::vector<std::string>& told) {
   out.threads = 1;
   out.machine = "h100-256";
   complete(out);
+  out.parallel.machine = find_machine(out.machine);
   for (const std::string& field : told) out.asked_for[field] = text("--", field);
   return out;
 }

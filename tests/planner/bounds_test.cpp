@@ -16,17 +16,16 @@ namespace {
 struct BoundsCase {
   const char* name;
   std::int64_t layers, heads, width, context, batch, devices;
-  const char* machine;
   bool overlap;
   int every;  // so many splits are left out between two
 };
 
+/// On the machine that a run has where nobody names one.
 const BoundsCase kBoundsCases[] = {
-    {"as many stages as layers", 8, 2, 256, 64, 8, 8, "h100-256", true, 8},
-    {"nothing goes on beside kernels", 6, 2, 128, 32, 8, 4, "a100-1024", false, 3},
-    {"kernels hardly take longer than they take to start", 4, 2, 32, 16, 64, 4, "h100-256", true,
-     7},
-    {"slow links", 6, 4, 128, 32, 16, 16, "ascend910-2048", true, 19},
+    {"as many stages as layers", 8, 2, 256, 64, 8, 8, true, 8},
+    {"nothing goes on beside kernels", 6, 2, 128, 32, 8, 4, false, 3},
+    {"kernels hardly take longer than they take to start", 4, 2, 32, 16, 64, 4, true, 7},
+    {"as many devices as samples", 6, 4, 128, 32, 16, 16, true, 19},
 };
 
 RunConfig run_in(const BoundsCase& c) {
@@ -39,7 +38,6 @@ RunConfig run_in(const BoundsCase& c) {
   out.global_batch_size = c.batch;
   out.held_out = 0;
   out.threads = 1;
-  out.machine = c.machine;
   complete(out);
   out.parallel.machine.device.overlap = c.overlap;
   return out;
