@@ -230,7 +230,7 @@ TEST(AutoPlan, Errors) {
       {"train --data a.txt --output a --memory-margin 5 " + kModel,
        "--memory-margin is for the planner; give --auto too"},
       {kAuto + "--devices 2 --memory-margin 100",
-       "--memory-margin is 100; give a part of the memory, from 0 to 99 percent"},
+       "--memory-margin is 100; give a part of the memory, from 0 to less than 100 percent"},
       {kAuto + "--devices 2 --memory-margin some",
        "--memory-margin is 'some'; it must be a number"},
       {kAuto + "--devices 2 --write-plan nosuch/p.toml", "write-plan 'nosuch/p.toml': there is no"},

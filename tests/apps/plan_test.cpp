@@ -243,7 +243,8 @@ TEST(PlanCommand, SaysInAFewLinesWhatDecides) {
        {"model", "parameters", "on", "plan", "pipeline",
         "  fewer micro-batches than stages: some "
         "always wait; lower --micro-batch-size",
-        "batch", "memory", "  at its most", "work", "time", "  it goes to", "sent", "next"},
+        "batch", "memory", "  at its most", "work", "time", "  it goes to", "  known error", "sent",
+        "next"},
        {"on             8 devices, in f32\n", "plan           pp=2 dp=2 tp=2, ZeRO-1, recompute ",
         "pipeline       1f1b: 2 stages, 1 chunk on each, 1 micro-batch, waiting ",
         "in 1 micro-batch of 4 samples on each of 2 data parallel ranks\n",

@@ -1,11 +1,14 @@
 #include "tessera/data/staged_folder.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
+#include <iostream>
 
 #include "data/test_data.h"
 #include "tessera/data/file.h"
@@ -118,6 +121,31 @@ TEST(StagedFolder, WithoutAPlaceBesideItFilesAreRenamed) {
   EXPECT_EQ(failure, "");
   EXPECT_EQ(names_in(at / "deep/out"), (std::vector<std::string>{"ours", "ours-b", "readme"}));
   EXPECT_EQ(read_file(at / "deep/out/ours"), "b");
+}
+
+/// As a volume of a container.
+TEST(StagedFolder, AFolderThatSomethingIsMountedOn) {
+  const TestFolder at;
+  fs::create_directories(at / "out");
+  const pid_t child = ::fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {  // mounts end with it
+    if (::unshare(CLONE_NEWNS) != 0 || ::mount("", "/", "", MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("tmpfs", (at / "out").c_str(), "tmpfs", 0, "size=1m") != 0)
+      ::_exit(2);
+    try {
+      for (const char* what : {"a", "b"}) stage(at / "out", what, true);
+    } catch (const Error& error) {
+      std::cerr << error.what() << "\n";
+      ::_exit(1);
+    }
+    ::_exit(names_in(at / "out") == std::vector<std::string>{"ours", "ours-b"} ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 2) GTEST_SKIP() << "only root may mount";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST(StagedFolder, AFileInItsPlaceIsAnError) {

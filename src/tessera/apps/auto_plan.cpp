@@ -78,7 +78,7 @@ double take_memory_margin(ParsedFlags& parsed, bool automatic, Problems& problem
   problems.gather([&] {
     read_number("--memory-margin", value, &out);
     require(0 <= out && out < 100, "--memory-margin is ", value,
-            "; give a part of the memory, from 0 to 99 percent");
+            "; give a part of the memory, from 0 to less than 100 percent");
   });
   return out;
 }

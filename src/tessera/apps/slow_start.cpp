@@ -1,23 +1,34 @@
 #include "tessera/apps/slow_start.h"
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
+#include <utility>
 
 #include "tessera/base/start_thread.h"
 
 namespace tessera {
 
 SlowStart::SlowStart(std::string line, Console& console)
-    : waiting_(starting_thread([&] {
-        return std::jthread([line = std::move(line), &console](const std::stop_token& stop) {
-          constexpr auto kAfter = std::chrono::seconds(3);
-          std::mutex mutex;
-          std::unique_lock lock(mutex);
-          std::condition_variable_any ended;
-          ended.wait_for(lock, stop, kAfter, [] { return false; });
-          if (!stop.stop_requested()) console.err << line + "\n" << std::flush;
-        });
-      })) {}
+    : line_(std::move(line) + "\n"),
+      console_(console),
+      waiting_(start_thread([this] { wait(); })) {}
+
+SlowStart::~SlowStart() { end(); }
+
+/// Allocates nothing: memory may be what the run has too little of.
+void SlowStart::wait() noexcept {
+  constexpr auto kAfter = std::chrono::seconds(3);
+  std::unique_lock lock(mutex_);
+  if (!ended_.wait_for(lock, kAfter, [this] { return has_ended_; }))
+    console_.err << line_ << std::flush;
+}
+
+void SlowStart::end() {
+  {
+    const std::lock_guard lock(mutex_);
+    has_ended_ = true;
+  }
+  ended_.notify_all();
+  if (waiting_.joinable()) waiting_.join();
+}
 
 }  // namespace tessera

@@ -1,6 +1,8 @@
 #pragma once
 /// A line for who waits for ranks to begin.
 
+#include <condition_variable>
+#include <mutex>
 #include <string>
 #include <thread>
 
@@ -13,10 +15,19 @@ namespace tessera {
 class SlowStart : public TrainCallback {
  public:
   SlowStart(std::string line, Console& console);
-  void on_start(const RunStart&) override { waiting_ = {}; }
+  ~SlowStart() override;
+  void on_start(const RunStart&) override { end(); }
 
  private:
-  std::jthread waiting_;
+  void wait() noexcept;
+  void end();
+
+  const std::string line_;
+  Console& console_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  bool has_ended_ = false;
+  std::thread waiting_;
 };
 
 }  // namespace tessera

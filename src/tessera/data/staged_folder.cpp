@@ -28,6 +28,14 @@ namespace {
        error.message(), "; check its permissions and the disk, or give another");
 }
 
+/// A folder that something is mounted on, as a volume of a container: nothing beside it can be
+/// renamed into its place.
+bool is_mounted(const std::string& folder) {
+  struct statx at = {};
+  return ::statx(AT_FDCWD, folder.c_str(), 0, STATX_TYPE, &at) == 0 &&
+         (at.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
 std::error_code last_error() { return {errno, std::generic_category()}; }
 
 std::vector<fs::path> entries_of(const fs::path& folder) {
@@ -57,7 +65,7 @@ StagedFolder::StagedFolder(const std::string& folder) {
   if (error) fail_to_stage(folder, "make it", error);
   if (fs::exists(folder_, error) && !fs::is_directory(folder_, error))
     fail_to_stage(folder, "make it", std::make_error_code(std::errc::not_a_directory));
-  for (int number = 0;; ++number) {
+  for (int number = 0; !is_mounted(folder_); ++number) {
     if (take(text(folder_, ".partial-", number))) return;
     if (errno == EEXIST) continue;
     const std::error_code why = last_error();

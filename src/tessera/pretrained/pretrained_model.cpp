@@ -118,7 +118,8 @@ PretrainedModel::Parts::Parts(std::string folder, const HubConfig& config,
       family(&hub_family_of(from)),
       model(read_hub_model(*family, from, how.task_given ? TaskGiven::Yes : TaskGiven::No)),
       json(from.json().dump(2, ' ', false, HubJson::error_handler_t::replace)) {
-  require_same_beginning(from, path, model.config);
+  if (std::string told = require_same_beginning(from, path, model.config); !told.empty())
+    model.notices.push_back(std::move(told));
   using Weights = OpenPretrained::Weights;
   if (how.weights == Weights::None) return;
   if (how.weights == Weights::IfThere && !HubWeights::are_in(path)) return;

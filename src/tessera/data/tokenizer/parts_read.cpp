@@ -33,7 +33,8 @@ void Tokenizer::Parts::read_use(const tokenizer::JsonPart& config,
                                 const tokenizer::JsonPart& root) {
   if (config.has("model_input_names")) {
     const nlohmann::json& names = config.json()["model_input_names"];
-    types = !names.is_array() || std::ranges::find(names, "token_type_ids") != names.end();
+    if (!names.is_array()) config.bad("model_input_names is no list; correct it, or leave it out");
+    types = std::ranges::find(names, "token_type_ids") != names.end();
   }
   keeps_end =
       root.has("truncation") && root.part("truncation").text("direction", "Right") == "Left";

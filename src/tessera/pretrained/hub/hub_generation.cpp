@@ -9,10 +9,10 @@
 
 namespace tessera {
 
-void require_same_beginning(const HubConfig& config, const std::string& folder,
-                            const ModelConfig& model) {
+std::string require_same_beginning(const HubConfig& config, const std::string& folder,
+                                   const ModelConfig& model) {
   namespace fs = std::filesystem;
-  if (!has_task(model, kSeq2SeqLm)) return;
+  if (!has_task(model, kSeq2SeqLm)) return "";
   const std::string file = (fs::path(folder) / "generation_config.json").string();
   std::error_code ignored;
   std::optional<HubConfig> own;
@@ -27,6 +27,10 @@ void require_same_beginning(const HubConfig& config, const std::string& folder,
   };
   same("decoder_start_token_id", tokens.start);
   same("forced_bos_token_id", tokens.first);
+  if (!tokens.first || says.has("forced_bos_token_id")) return "";
+  return text("texts that are written begin with token ", *tokens.first, ", as those that train; ",
+              "nothing in '", folder,
+              "' has forced_bos_token_id, and transformers forces no token");
 }
 
 }  // namespace tessera
