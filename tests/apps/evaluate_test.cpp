@@ -175,8 +175,9 @@ TEST(EvaluateCommand, OfALanguageModelIsItsPerplexity) {
   ASSERT_EQ(ran.code, 0) << ran.err;
   const auto json = nlohmann::json::parse(ran.out);
   EXPECT_NEAR(json["perplexity"].get<double>(), std::exp(json["loss"].get<double>()), 1e-6);
-  EXPECT_NE(ran_in(folder, "evaluate @/run --data @/a.txt").out.find("perplexity"),
-            std::string::npos);
+  ran = ran_in(folder, "evaluate @/run --data @/a.txt --secret-file none");
+  EXPECT_NE(ran.out.find("perplexity"), std::string::npos) << ran.err;
+  EXPECT_NE(ran.err.find("notice: --secret-file none is not read"), std::string::npos) << ran.err;
   ran = ran_in(folder, "predict @/run --data @/a.txt");
   EXPECT_EQ(ran.code, 2);
   EXPECT_NE(ran.err.find("predicts no labels; tessera evaluate says"), std::string::npos)

@@ -32,7 +32,7 @@ inputs_of_preprocess() {
 # The script a is compiled already and stays so; b is compiled anew each time, by a compiler that every other time has no end.
 compile_of() {
   export XDG_CACHE_HOME=$folder/made TMPDIR=$folder/temporary CXX=$folder/compiler
-  find "$folder/made" -type f ! -path '*.partial-*' | { grep -vxFf "$folder/a.files" || true; } | xargs -rd '\n' rm
+  comm -23 <(find "$folder/made" -type f ! -path '*.partial-*' | sort) "$folder/a.files" | xargs -rd '\n' rm
   exec "$(dirname "$tessera")/rapidformer" --user-script "$folder/$1.cpp"
 }
 inputs_of_compile() {
@@ -40,7 +40,7 @@ inputs_of_compile() {
   for script in a b; do
     printf '#include <regex>\nint main() { return std::regex_match("%s", std::regex(".*")) ? 0 : 1; }\n' $script >"$folder/$script.cpp"
   done
-  mkdir "$folder/temporary" && touch "$folder/a.files"
+  touch "$folder/a.files"
   cat >"$folder/compiler" <<'COMPILER'
 #!/bin/sh
 case "$*" in *-MMD*) [ ! -e "${0%/*}/endless" ] || sleep 600 ;; esac
@@ -48,12 +48,12 @@ c++ "$@"
 COMPILER
   chmod +x "$folder/compiler"
   (compile_of a) >"$folder/log" 2>&1 || wrong "a script does not compile: $(cat "$folder/log")"
-  find "$folder/made" -type f >"$folder/a.files"
+  find "$folder/made" -type f | sort >"$folder/a.files"
 }
 
 # A digest of all that was made under its name.
 state() { (cd "$folder/made" && find . -type f ! -path '*.partial-*' -print0 | sort -z | xargs -0 sha256sum | sha256sum); }
-unfinished() { find "$folder/made" -path '*.partial-*'; find "$folder/temporary" -mindepth 1 2>/dev/null || true; }
+unfinished() { find "$folder/made" -path '*.partial-*' && find "$folder/temporary" -mindepth 1; }
 # Waits until the command and all that it started are gone, 20 seconds at most.
 ends() {
   local try
@@ -65,9 +65,9 @@ ends() {
 }
 
 campaign() { # NAME: kills runs of NAME_of at any moment
-  local command=$1_of began took run found lost=0 done_first=0 i process
+  local command=$1_of began took run found lost=0 killed=0 try process
   local -A whole=()
-  rm -rf "$folder/made" && mkdir "$folder/made"
+  rm -rf "$folder/made" "$folder/temporary" && mkdir "$folder/made" "$folder/temporary"
   "inputs_of_$1"
   for run in a b; do
     began=$(now)
@@ -80,13 +80,14 @@ campaign() { # NAME: kills runs of NAME_of at any moment
     whole[$(state)]=unlisted
   fi
   [ ${#whole[@]} -ge 2 ] || wrong "both inputs of $1 give the same"
-  for ((i = 0; i < kills; ++i)); do
-    run=$([ $1 != compile ] && [ $((i % 2)) = 0 ] && echo a || echo b)
-    [ $((i % 2)) = 0 ] || touch "$folder/endless"
+  for ((try = 0; killed < kills; ++try)); do
+    [ $try -lt $((20 * kills)) ] || wrong "$1: of $try kills $killed came before the command had ended"
+    run=$([ $1 != compile ] && [ $((try % 2)) = 0 ] && echo a || echo b)
+    [ $((try % 2)) = 0 ] || touch "$folder/endless"
     ($command $run) >"$folder/log" 2>&1 &
     process=$!
     sleep "$(awk -v t=$took -v r=$RANDOM 'BEGIN { printf "%.6f", t * r / 32768 / 1e6 }')"
-    kill -KILL $process 2>/dev/null || done_first=$((done_first + 1))
+    ! kill -KILL $process 2>/dev/null || killed=$((killed + 1))
     wait $process 2>/dev/null || true
     ends
     rm -f "$folder/endless"
@@ -99,7 +100,7 @@ campaign() { # NAME: kills runs of NAME_of at any moment
   ($command b) >"$folder/log" 2>&1 || wrong "$1 fails after kills: $(cat "$folder/log")"
   [ "${whole[$(state)]-}" = b ] || wrong "$1 writes something else after kills"
   [ -z "$(unfinished)" ] || wrong "$1 leaves $(unfinished)"
-  echo "$1: $kills kills, $done_first of them too late; lost or half: $lost"
+  echo "$1: $killed kills, and $((try - killed)) that came too late; lost or half: $lost"
   [ $lost = 0 ]
 }
 

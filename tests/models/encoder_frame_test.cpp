@@ -93,6 +93,14 @@ TEST(EncoderFrame, IsThatOfThePostProcessor) {
             "5 6 7 8 9 | 5 6 7 8 9 5 6 8 of 00000000");
 }
 
+/// PreTrainedTokenizerFast has the roles that its settings name.
+TEST(EncoderFrame, PadsWithTheTokenOfTheTokenizer) {
+  json settings = {{"tokenizer_class", "PreTrainedTokenizerFast"}, {"pad_token", "[PAD]"}};
+  EXPECT_EQ(encoder_frame({}, vocabulary_with(kUsual, settings)).pad, 0);
+  settings["pad_token"] = "[X]";
+  EXPECT_EQ(encoder_frame({}, vocabulary_with(kUsual, settings)).pad, 9);
+}
+
 TEST(EncoderFrame, HasTypesUnlessTheModelGetsNone) {
   const auto with = [](const json& names) {
     return samples_with(vocabulary_with(kUsual, {{"model_input_names", names}}));

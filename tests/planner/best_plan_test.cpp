@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "planner/small_run.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/device/device.h"
-#include "tessera/machines/find_machine.h"
 #include "tessera/planner/planner.h"
 
 namespace tessera {
@@ -22,24 +22,10 @@ Device& described() {
   return *out;
 }
 
-struct Size {
-  std::int64_t layers, heads, width, context, vocabulary, batch;
-};
-
 /// On so many devices of h100-256; what is told by these flags stays.
-RunConfig run_with(const Size& size, const std::vector<std::string>& told) {
-  RunConfig out;
-  out.model.layers = size.layers;
-  out.model.heads = size.heads;
-  out.model.width = size.width;
-  out.model.context = size.context;
-  out.model.vocabulary = size.vocabulary;
-  out.global_batch_size = size.batch;
-  out.held_out = 0;
-  out.threads = 1;
-  out.machine = "h100-256";
-  complete(out);
-  out.parallel.machine = find_machine(out.machine);
+RunConfig run_with(SmallRun small, const std::vector<std::string>& told) {
+  small.machine = "h100-256";
+  RunConfig out = small_run(small);
   for (const std::string& field : told) out.asked_for[field] = text("--", field);
   return out;
 }
@@ -106,7 +92,7 @@ std::vector<Listed> all_of(const RunConfig& base, std::int64_t devices, const Kn
 
 struct Row {
   const char* name;
-  Size size;
+  SmallRun small;
   std::int64_t devices;
   std::vector<std::string> told;
   Knobs knobs;
@@ -154,7 +140,7 @@ const Row kRows[] = {
 TEST(BestPlan, IsNotSlowerThanAnyThatIsListed) {
   for (const Row& row : kRows) {
     SCOPED_TRACE(row.name);
-    RunConfig base = run_with(row.size, row.told);
+    RunConfig base = run_with(row.small, row.told);
     if (row.knobs.data.size() == 1) base.parallel.devices = row.devices;
     if (row.knobs.pipeline[0] > 1) base.parallel.pipeline = row.knobs.pipeline[0];
     base.micro_batch_size = 1;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "planner/small_run.h"
 #include "tessera/base/text.h"
 #include "tessera/device/device.h"
 
@@ -15,30 +16,22 @@ namespace {
 
 struct BoundsCase {
   const char* name;
-  std::int64_t layers, heads, width, context, batch, devices;
+  SmallRun small;
+  std::int64_t devices;
   bool overlap;
   int every;  // so many splits are left out between two
 };
 
 /// On the machine that a run has where nobody names one.
 const BoundsCase kBoundsCases[] = {
-    {"as many stages as layers", 8, 2, 256, 64, 8, 8, true, 8},
-    {"nothing goes on beside kernels", 6, 2, 128, 32, 8, 4, false, 3},
-    {"kernels hardly take longer than they take to start", 4, 2, 32, 16, 64, 4, true, 7},
-    {"as many devices as samples", 6, 4, 128, 32, 16, 16, true, 19},
+    {"as many stages as layers", {8, 2, 256, 64, 500, 8}, 8, true, 8},
+    {"nothing goes on beside kernels", {6, 2, 128, 32, 500, 8}, 4, false, 3},
+    {"kernels hardly take longer than they take to start", {4, 2, 32, 16, 500, 64}, 4, true, 7},
+    {"as many devices as samples", {6, 4, 128, 32, 500, 16}, 16, true, 19},
 };
 
 RunConfig run_in(const BoundsCase& c) {
-  RunConfig out;
-  out.model.layers = c.layers;
-  out.model.heads = c.heads;
-  out.model.width = c.width;
-  out.model.context = c.context;
-  out.model.vocabulary = 500;
-  out.global_batch_size = c.batch;
-  out.held_out = 0;
-  out.threads = 1;
-  complete(out);
+  RunConfig out = small_run(c.small);
   out.parallel.machine.device.overlap = c.overlap;
   return out;
 }
@@ -53,7 +46,7 @@ class Walk {
         models_(base_, base_.parallel.machine,
                 [this](const RunConfig&) -> Device& { return *device_; }),
         bounds_(base_, base_.parallel.machine, space_, models_),
-        composer_({c.layers}, base_.parallel.machine) {}
+        composer_({c.small.layers}, base_.parallel.machine) {}
 
   void run() {
     int number = 0;

@@ -6,10 +6,10 @@
 
 #include <algorithm>
 
+#include "planner/small_run.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/device/device.h"
-#include "tessera/machines/find_machine.h"
 #include "tessera/planner/space.h"
 #include "tessera/train/host_pool.h"
 #include "tessera/train/memory_choice.h"
@@ -19,34 +19,16 @@ namespace {
 
 struct RoomCase {
   const char* name;
-  std::int64_t layers, heads, width, context, vocabulary, batch, devices;
-  const char* machine;  // empty: this one, where the host's memory is the device's
-  bool bf16;
+  SmallRun small;
+  std::int64_t devices;
   std::size_t every;  // so many plans are left out between two
 };
 const RoomCase kRoomCases[] = {
-    {"layers are most of it", 2, 4, 128, 32, 40, 2, 4, "h100-256", false, 5},
-    {"words are most of it", 2, 4, 32, 32, 4000, 2, 4, "h100-256", false, 5},
-    {"in bf16", 2, 4, 32, 32, 4000, 2, 4, "h100-256", true, 5},
-    {"on a CPU", 2, 2, 64, 32, 96, 4, 4, "", false, 5},
+    {"layers are most of it", {2, 4, 128, 32, 40, 2, "h100-256"}, 4, 5},
+    {"words are most of it", {2, 4, 32, 32, 4000, 2, "h100-256"}, 4, 5},
+    {"in bf16", {2, 4, 32, 32, 4000, 2, "h100-256", true}, 4, 5},
+    {"on a CPU", {2, 2, 64, 32, 96, 4, ""}, 4, 5},
 };
-
-RunConfig run_with_room(const RoomCase& c) {
-  RunConfig out;
-  out.model.layers = c.layers;
-  out.model.heads = c.heads;
-  out.model.width = c.width;
-  out.model.context = c.context;
-  out.model.vocabulary = c.vocabulary;
-  out.global_batch_size = c.batch;
-  out.bf16 = c.bf16;
-  out.held_out = 0;
-  out.threads = 1;
-  out.machine = c.machine;
-  complete(out);
-  if (!out.machine.empty()) out.parallel.machine = find_machine(out.machine);
-  return out;
-}
 
 /// Those that take little memory: the smallest micro-batches, and on a machine with a host all or
 /// nothing there.
@@ -73,7 +55,7 @@ TEST(Room, NoPlanTakesLess) {
   const std::unique_ptr<Device> device = make_described_device();
   for (const RoomCase& c : kRoomCases) {
     SCOPED_TRACE(c.name);
-    const RunConfig base = run_with_room(c);
+    const RunConfig base = small_run(c.small);
     const PlanQuestion question{base, base.parallel.machine, c.devices, {}};
     const Space space(base, c.devices, false);
     const LeastBytes bounds[] = {least_of_weight(question), least_of_states(question)};

@@ -67,6 +67,28 @@ void expect_parameters(const PretrainedModel& model, const Tensors& wanted) {
   }
 }
 
+/// The folder of a family without its weights, where generate()'s file says that.
+std::string notices_of_writing(const std::string& family, const std::string& generation) {
+  const TestFolder at;
+  fs::copy_file(hub_folder(family) + "/config.json", at / "config.json");
+  write_atomically(at / "generation_config.json", generation);
+  return join(PretrainedModel::open(at.path(), {.weights = OpenPretrained::Weights::None})
+                  .notices_of_writing(),
+              "; ");
+}
+
+TEST(Hub, WhatShapesTextsAndIsNotReadIsTold) {
+  const std::string none = R"({"num_beams": 1, "do_sample": false, "max_length": null,
+                               "eos_token_id": 2, "transformers_version": "5.0"})";
+  EXPECT_EQ(notices_of_writing("t5", none), "");
+  EXPECT_NE(notices_of_writing("t5", R"({"num_beams": 4, "max_length": 20, "min_length": 0})")
+                .find("generation_config.json: not read here: max_length, num_beams; "),
+            std::string::npos);
+  EXPECT_NE(notices_of_writing("bart", none).find("has no forced_bos_token_id, and transformers"),
+            std::string::npos);
+  EXPECT_EQ(notices_of_writing("gpt2", R"({"num_beams": 4})"), "") << "tessera sample says how";
+}
+
 void write(const std::string& path, const Tensors& tensors) {
   std::vector<TensorSource> sources;
   for (const auto& [name, tensor] : tensors)

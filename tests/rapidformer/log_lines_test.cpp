@@ -28,12 +28,16 @@ RunConfig every(std::int64_t interval) {
   return config;
 }
 
+void begin(LogLines& lines, std::int64_t steps) {
+  RunStart start;
+  start.steps = steps;
+  lines.on_start(start);
+}
+
 TEST(LogLines, IterationsAsMegatronPrintsThem) {
   Printed printed;
   LogLines lines(printed.console, every(2));
-  RunStart start;
-  start.steps = 3;
-  lines.on_start(start);
+  begin(lines, 3);
   printed.take();
   lines.on_step({.step = 1, .loss = 10, .lr = 0, .grad_norm = 1, .seconds = 0.010});
   EXPECT_EQ(printed.take(), "");
@@ -73,9 +77,7 @@ TEST(LogLines, TheEndHasALineOfWhatFillsNoInterval) {
 TEST(LogLines, WithoutAnIntervalItFollowsFromTheSteps) {
   Printed printed;
   LogLines lines(printed.console, every(0));
-  RunStart start;
-  start.steps = 500;
-  lines.on_start(start);
+  begin(lines, 500);
   printed.take();
   lines.on_step({.step = 10, .loss = 10});
   EXPECT_EQ(printed.take(), "");

@@ -250,6 +250,24 @@ TEST_F(Classified, WhatIsWrongIsTold) {
             std::string::npos);
 }
 
+/// In what is trained on nobody lacks a label: -1 of a row to validate on is none all the same.
+TEST_F(Classified, RowsToValidateOnMayLackLabels) {
+  std::ofstream(folder_ + "/some.tsv") << "id\tsentence1\tsentence2\tlabel\n"
+                                       << "0\tthe one\tof one\tyes\n"
+                                       << "1\tthe two\tof two\t-1\n"
+                                       << "2\tthe three\tof three\tno\n";
+  RunConfig config = on_labels("some");
+  config.valid_data = {folder_ + "/some.tsv"};
+  Problems problems;
+  const std::optional<PreparedRun> run = prepare_run(config, problems);
+  problems.raise();
+  EXPECT_EQ(run->data.labels.names, (Cells{"no", "yes"}));
+  EXPECT_NE(
+      join(run->notices, "; ").find("some.tsv' has the label -1, which says that there is none"),
+      std::string::npos)
+      << join(run->notices, "; ");
+}
+
 TEST_F(Classified, TheLongestSampleTellsTheContext) {
   RunConfig c = on_labels("none");
   c.model.context = 0;

@@ -121,6 +121,11 @@ int on_launched_ranks(const RanksCommand& command, Console& console, const RankB
 
 int on_launched_ranks(const Launched& launched, const RanksCommand& command, Console& console,
                       const RankBody& body) {
+  if (launched.how != Launched::Tcp && !command.secret_file.empty() && launched.rank <= 0)
+    console.err << "notice: --secret-file " << command.secret_file
+                << " is not read: ranks that join over TCP know each other by it, and "
+                << (launched.how == Launched::Alone ? "this process is no such rank\n"
+                                                    : "these join by MPI\n");
   if (launched.how == Launched::Alone) return body(nullptr, console);
   // A request to stop is for all ranks, and before they have met no rank could hear of it.
   std::optional<NothingToSave> nothing;

@@ -1,24 +1,23 @@
 #include "tessera/apps/slow_start.h"
 
-#include <chrono>
 #include <utility>
 
 #include "tessera/base/start_thread.h"
 
 namespace tessera {
 
-SlowStart::SlowStart(std::string line, Console& console)
+SlowStart::SlowStart(std::string line, Console& console, std::chrono::milliseconds after)
     : line_(std::move(line) + "\n"),
       console_(console),
+      after_(after),
       waiting_(start_thread([this] { wait(); })) {}
 
 SlowStart::~SlowStart() { end(); }
 
 /// Allocates nothing: memory may be what the run has too little of.
 void SlowStart::wait() noexcept {
-  constexpr auto kAfter = std::chrono::seconds(3);
   std::unique_lock lock(mutex_);
-  if (!ended_.wait_for(lock, kAfter, [this] { return has_ended_; }))
+  if (!ended_.wait_for(lock, after_, [this] { return has_ended_; }))
     console_.err << line_ << std::flush;
 }
 

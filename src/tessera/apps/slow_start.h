@@ -1,6 +1,7 @@
 #pragma once
 /// A line for who waits for ranks to begin.
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <string>
@@ -11,10 +12,11 @@
 
 namespace tessera {
 
-/// Says `line` on the error stream if the run has not begun after some seconds.
+/// Says `line` on the error stream if the run has not begun by then.
 class SlowStart : public TrainCallback {
  public:
-  SlowStart(std::string line, Console& console);
+  SlowStart(std::string line, Console& console,
+            std::chrono::milliseconds after = std::chrono::seconds(3));
   ~SlowStart() override;
   void on_start(const RunStart&) override { end(); }
 
@@ -24,6 +26,7 @@ class SlowStart : public TrainCallback {
 
   const std::string line_;
   Console& console_;
+  const std::chrono::milliseconds after_;
   std::mutex mutex_;
   std::condition_variable ended_;
   bool has_ended_ = false;

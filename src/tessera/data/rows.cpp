@@ -259,7 +259,12 @@ RowsToLoad load_both(const RowsChoice& choice) {
   const std::vector<std::string> none = left_out_labels(
       all_labels(out.train), choice.known_labels, choice.classes, column_place(out.train, choice));
   leave_out_unlabelled(out.train, none);
-  leave_out_unlabelled(out.apart, none);
+  // A word for it that is no class of those that train says it here too; no text is an error.
+  std::vector<std::string> classes = all_labels(out.train);
+  classes.insert(classes.end(), choice.known_labels.begin(), choice.known_labels.end());
+  std::vector<std::string> none_apart = words_for_no_label(classes);
+  std::erase(none_apart, "");
+  leave_out_unlabelled(out.apart, none_apart);
   return out;
 }
 

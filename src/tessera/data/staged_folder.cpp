@@ -65,14 +65,14 @@ StagedFolder::StagedFolder(const std::string& folder) {
   if (error) fail_to_stage(folder, "make it", error);
   if (fs::exists(folder_, error) && !fs::is_directory(folder_, error))
     fail_to_stage(folder, "make it", std::make_error_code(std::errc::not_a_directory));
-  for (int number = 0; !is_mounted(folder_); ++number) {
+  beside_ = !is_mounted(folder_);
+  for (int number = 0; beside_; ++number) {
     if (take(text(folder_, ".partial-", number))) return;
     if (errno == EEXIST) continue;
     const std::error_code why = last_error();
     if (!fs::is_directory(folder_, error)) fail_to_stage(folder, "make it", why);
-    break;
+    beside_ = false;
   }
-  beside_ = false;
   for (int number = 0; !take((fs::path(folder_) / text(".partial-", number)).string()); ++number)
     if (errno != EEXIST) fail_to_stage(folder, "make a folder in it", last_error());
 }

@@ -108,6 +108,7 @@ SampleFrame encoder_frame(const MaskedModel& model, const Vocabulary& vocabulary
   SampleFrame out{text_frame(special[1], special[2], model.parts == SampleParts::One), special[0]};
   const Tokenizer* const made = vocabulary.made_elsewhere();
   if (made == nullptr) return out;
+  out.pad = made->special_tokens().pad.value_or(out.pad);
   TextFrame theirs = made->frame();
   out.frame.keeps_end = theirs.keeps_end;
   if (!theirs.adds_tokens()) {

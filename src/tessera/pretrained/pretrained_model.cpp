@@ -40,7 +40,7 @@ struct PretrainedModel::Parts {
   const HubFamily* family;
   HubModel model;
   std::string json;
-  std::string beginning = {};  // notice_of_beginning
+  std::vector<std::string> writing = {};  // notices_of_writing()
   HubWeights weights;
   HubMatch match;
 };
@@ -82,7 +82,9 @@ std::optional<std::int32_t> PretrainedModel::end_padding() const {
   return static_cast<std::int32_t>(std::min<std::uint64_t>(pad->get<std::uint64_t>(), INT32_MAX));
 }
 
-const std::string& PretrainedModel::notice_of_beginning() const { return parts_->beginning; }
+const std::vector<std::string>& PretrainedModel::notices_of_writing() const {
+  return parts_->writing;
+}
 
 std::string PretrainedModel::reads_last_token() const {
   if (!parts_->family->ends_by_padding || !has_task(config(), kSequenceClassification)) return "";
@@ -121,7 +123,7 @@ PretrainedModel::Parts::Parts(std::string folder, const HubConfig& config,
       family(&hub_family_of(from)),
       model(read_hub_model(*family, from, how.task_given ? TaskGiven::Yes : TaskGiven::No)),
       json(from.json().dump(2, ' ', false, HubJson::error_handler_t::replace)) {
-  beginning = require_same_beginning(from, path, model.config);
+  writing = tessera::notices_of_writing(from, path, model.config);
   using Weights = OpenPretrained::Weights;
   if (how.weights == Weights::None) return;
   if (how.weights == Weights::IfThere && !HubWeights::are_in(path)) return;

@@ -60,9 +60,8 @@ class PretrainedModel {
   /// Its classifier is trained, finds the end of a text by pad_token_id, and that is no id: what it
   /// is, as "null". Then transformers reads the last token, whatever it is. Empty: otherwise.
   std::string reads_last_token() const;
-  /// For who lets it write: its texts begin with a token that its files do not force. Empty: not
-  /// so.
-  const std::string& notice_of_beginning() const;
+  /// What a user should know who lets it write texts (hub_generation.h).
+  const std::vector<std::string>& notices_of_writing() const;
   /// What a user should know: rates that differ, tensors that are not used, keys that nobody reads.
   const std::vector<std::string>& notices() const;
 

@@ -294,8 +294,9 @@ Evaluation prepare_evaluation(const std::string& path, const RunConfig& asked, s
   if (predicts) out.columns = columns_of(config);
   if (predicts && writes_texts(task)) {
     require_own_names(out, std::array<std::string, 1>{kPrediction}, {});
-    if (out.pretrained && !out.pretrained->notice_of_beginning().empty())
-      out.notices.push_back(out.pretrained->notice_of_beginning());
+    if (out.pretrained)
+      for (const std::string& notice : out.pretrained->notices_of_writing())
+        out.notices.push_back(notice);
     out.sources = texts_to_write_from(config);
     beginnings_of(out.sources, *task.text, out.vocabulary, config.model.vocabulary);
     return out;

@@ -1,18 +1,19 @@
 #pragma once
-/// How the texts of a model in a folder begin, as transformers' generate() writes them.
+/// What a folder says of the texts that transformers' generate() writes, and we do not do.
 
 #include <string>
+#include <vector>
 
 #include "tessera/models/config.h"
 #include "tessera/pretrained/hub/hub_config.h"
 
 namespace tessera {
 
-/// Of a model that writes a text from another one: forced_bos_token_id and decoder_start_token_id
-/// of generation_config.json, or, without that file, of config.json, are the tokens with which our
-/// texts begin. Returns a notice where nothing says forced_bos_token_id, and texts here begin with
-/// one. Errors: Fault::Data: they are others.
-std::string require_same_beginning(const HubConfig& config, const std::string& folder,
-                                   const ModelConfig& model);
+/// Of a model that writes a text from another one; by generation_config.json, or, without that
+/// file, by config.json. Notices: texts here begin with a token that the folder does not force;
+/// keys of generation_config.json that shape a text. Errors: Fault::Data: forced_bos_token_id or
+/// decoder_start_token_id are other tokens than those with which our texts begin.
+std::vector<std::string> notices_of_writing(const HubConfig& config, const std::string& folder,
+                                            const ModelConfig& model);
 
 }  // namespace tessera
