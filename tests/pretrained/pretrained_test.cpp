@@ -82,7 +82,7 @@ TEST(Hub, WhatShapesTextsAndIsNotReadIsTold) {
                                "eos_token_id": 2, "transformers_version": "5.0"})";
   EXPECT_EQ(notices_of_writing("t5", none), "");
   EXPECT_NE(notices_of_writing("t5", R"({"num_beams": 4, "max_length": 20, "min_length": 0})")
-                .find("generation_config.json: not read here: max_length, num_beams; "),
+                .find("generation_config.json: not read here: num_beams, max_length; "),
             std::string::npos);
   EXPECT_NE(notices_of_writing("bart", none).find("has no forced_bos_token_id, and transformers"),
             std::string::npos);

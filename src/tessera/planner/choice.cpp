@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/base/counted.h"
 #include "tessera/base/text.h"
 #include "tessera/planner/knobs.h"
 #include "tessera/train/fields.h"
@@ -123,7 +124,7 @@ std::string to_text(const PlanChoice& c) {
   if (c.recompute != Recompute::None && !c.told_layers.empty()) {
     out += text(" of layers ", c.told_layers);
   } else if (c.recompute != Recompute::None && !c.recomputed.empty()) {
-    out += text(" of ", again, " layers");
+    out += text(" of ", counted(again, "layer"));
   }
   for (const std::string& word : offload_words(c.offload)) out += text(", offload ", word);
   if (c.floats == Floats::BF16) out += ", bf16";
