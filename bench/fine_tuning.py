@@ -127,7 +127,7 @@ def scores(labels, predicted):
 
 
 def place(number, size):
-    """Which row sample `number` of a run is: src/tessera/data/permutation.h."""
+    """Which row sample `number` of a run is: src/tessera/token_files/permutation.h."""
     i, epoch = number % size, number // size
     half = max(1, ((size - 1).bit_length() + 1) // 2)
     mask = (1 << half) - 1

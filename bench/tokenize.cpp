@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tessera/base/error.h"
-#include "tessera/data/file.h"
-#include "tessera/data/tokenizer.h"
+#include "tessera/files/file.h"
+#include "tessera/tokenizers/tokenizer.h"
 
 namespace {
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Writes src/tessera/data/tokenizer/reference_unicode.cpp: where the tables of the `tokenizers` library differ from those
+"""Writes src/tessera/tokenizers/reference_unicode.cpp: where the tables of the `tokenizers` library differ from those
 of utf8proc, found by asking both about every code point.
 
-    python tools/reference_unicode.py > src/tessera/data/tokenizer/reference_unicode.cpp
+    python tools/reference_unicode.py > src/tessera/tokenizers/reference_unicode.cpp
 """
 import ctypes
 import sys
@@ -138,7 +138,7 @@ def table(head, items):
 
 print(f"// Written by tools/reference_unicode.py from tokenizers {tokenizers.__version__} and utf8proc, Unicode "
       f"{library.utf8proc_unicode_version().decode()}.")
-print('\n#include "tessera/data/tokenizer/reference_unicode.h"\n\nnamespace tessera::tokenizer {\n\nnamespace {\n')
+print('\n#include "tessera/tokenizers/reference_unicode.h"\n\nnamespace tessera::tokenizer {\n\nnamespace {\n')
 print("// clang-format off\n")
 flips = []
 for trait, theirs, ours in traits():

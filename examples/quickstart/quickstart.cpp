@@ -24,6 +24,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/checkpoint/checkpoint.h"
 #include "tessera/comm/local.h"
 #include "tessera/comm/processes.h"
 #include "tessera/nn/optimizer.h"
@@ -37,7 +38,6 @@
 #include "tessera/runtime/executor.h"
 #include "tessera/shard/auto_parallel.h"
 #include "tessera/shard/shard.h"
-#include "tessera/train/checkpoint.h"
 #include "tessera/train/save_graphs.h"
 #include "tessera/train/step.h"
 

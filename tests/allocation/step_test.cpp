@@ -12,7 +12,7 @@
 #include <iostream>
 
 #include "allocation/counting.h"
-#include "tessera/train/presets.h"
+#include "tessera/config/presets.h"
 #include "tessera/train/trainer.h"
 
 namespace tessera {

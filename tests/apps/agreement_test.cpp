@@ -1,4 +1,4 @@
-#include "tessera/apps/agreement.h"
+#include "tessera/launch/agreement.h"
 
 #include <gtest/gtest.h>
 
@@ -6,10 +6,10 @@
 #include <vector>
 
 #include "apps/command_test.h"
-#include "tessera/apps/take_machine.h"
 #include "tessera/comm/local.h"
 #include "tessera/comm/processes.h"
 #include "tessera/comm/share_text.h"
+#include "tessera/launch/take_machine.h"
 #include "tessera/machines/find_machine.h"
 #include "tessera/machines/machine_file.h"
 

@@ -8,8 +8,8 @@
 #include <fstream>
 #include <thread>
 
-#include "tessera/data/file.h"
 #include "tessera/data/packages.h"
+#include "tessera/files/file.h"
 
 namespace tessera {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "apps/command_test.h"
 #include "repo_file.h"
-#include "tessera/train/checkpoint_manifest.h"
+#include "tessera/checkpoint/checkpoint_manifest.h"
 
 namespace tessera {
 namespace {

@@ -1,17 +1,18 @@
-#include "tessera/apps/launch.h"
+#include "tessera/launch/launch.h"
 
 #include <gtest/gtest.h>
 
 #include "apps/command_test.h"
-#include "tessera/apps/core_sets.h"
 #include "tessera/base/cores.h"
 #include "tessera/base/error.h"
+#include "tessera/launch/core_sets.h"
 
 namespace tessera {
 namespace {
 
 std::string asked(const std::string& arguments, int cores, bool root = false) {
-  return join(mpirun_words(parse_launch(words(arguments)), {"/mpirun", "/tessera", cores, root}),
+  return join(mpirun_words(parse_launch(words(arguments), commands_on_ranks()),
+                           {"/mpirun", "/tessera", cores, root}),
               " ");
 }
 
@@ -46,16 +47,17 @@ TEST(Launch, WhatMpirunIsAsked) {
 }
 
 TEST(Launch, WhatStartsRanksThatJoinOverTcp) {
-  const Launch launch = parse_launch(words("--backend tcp -n 3 -- train --steps 3"));
+  const Launch launch =
+      parse_launch(words("--backend tcp -n 3 -- train --steps 3"), commands_on_ranks());
   EXPECT_EQ(launch.backend, "tcp");
   const Arguments again = tcp_words(launch, {"", "/tessera", 7, false});
   EXPECT_EQ(join(again, " "), "/tessera launch --unsupervised -n 3 --bind core -- train --steps 3");
-  const Launch inner = parse_launch({again.begin() + 2, again.end()});
+  const Launch inner = parse_launch({again.begin() + 2, again.end()}, commands_on_ranks());
   EXPECT_TRUE(inner.unsupervised);
   EXPECT_EQ(inner.bind, "core");
   EXPECT_EQ(inner.command, launch.command);
   const auto bind = [](const std::string& flags, int cores) {
-    const Launch asked = parse_launch(words(flags + " train"));
+    const Launch asked = parse_launch(words(flags + " train"), commands_on_ranks());
     try {
       return tcp_words(asked, {"", "/tessera", cores, false})[6];
     } catch (const Error& e) {
@@ -123,7 +125,7 @@ TEST(Launch, HostFilesSayHowManySlotsThereAre) {
 /// Each takes the secret by which they know each other.
 TEST(Launch, EveryCommandOfRanks) {
   for (const std::string& name : commands_on_ranks()) {
-    EXPECT_EQ(parse_launch({"-n", "2", "--", name}).command.front(), name);
+    EXPECT_EQ(parse_launch({"-n", "2", "--", name}, commands_on_ranks()).command.front(), name);
     std::ostringstream out, err;
     Console console{out, err};
     run_command({name, "--secret-file", "none", "--no-such-flag"}, console);
@@ -164,7 +166,7 @@ TEST(Launch, WhatIsRefused) {
   };
   for (const Case& c : cases) {
     try {
-      parse_launch(words(c.arguments));
+      parse_launch(words(c.arguments), commands_on_ranks());
       ADD_FAILURE() << c.arguments;
     } catch (const Error& e) {
       EXPECT_EQ(e.what(), std::string(c.message));

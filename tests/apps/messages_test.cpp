@@ -1,8 +1,8 @@
 /// What a user reads who gave something wrong: golden messages and exit codes.
 
 #include "apps/command_test.h"
-#include "tessera/train/fields.h"
-#include "tessera/train/hints.h"
+#include "tessera/config/fields.h"
+#include "tessera/config/hints.h"
 
 namespace tessera {
 namespace {

@@ -10,11 +10,11 @@
 #include "apps/command_test.h"
 #include "repo_file.h"
 #include "tessera/base/cores.h"
+#include "tessera/config/family_fields.h"
+#include "tessera/config/fields.h"
 #include "tessera/device/device.h"
 #include "tessera/machines/find_machine.h"
 #include "tessera/machines/machine_file.h"
-#include "tessera/train/family_fields.h"
-#include "tessera/train/fields.h"
 
 namespace tessera {
 namespace {

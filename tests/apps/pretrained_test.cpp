@@ -10,8 +10,8 @@
 
 #include "apps/command_test.h"
 #include "repo_file.h"
+#include "tessera/checkpoint/checkpoint.h"
 #include "tessera/pretrained/pretrained_model.h"
-#include "tessera/train/checkpoint.h"
 
 namespace tessera {
 namespace {

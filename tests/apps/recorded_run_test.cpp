@@ -6,8 +6,8 @@
 
 #include "apps/command_test.h"
 #include "tessera/base/hash.h"
+#include "tessera/checkpoint/checkpoint_manifest.h"
 #include "tessera/machines/machine_file.h"
-#include "tessera/train/checkpoint_manifest.h"
 
 namespace tessera {
 namespace {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/command_test.h"
-#include "tessera/train/checkpoint.h"
+#include "tessera/checkpoint/checkpoint.h"
 
 namespace tessera {
 namespace {

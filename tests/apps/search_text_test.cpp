@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tessera/base/error.h"
-#include "tessera/train/presets.h"
+#include "tessera/config/presets.h"
 
 namespace tessera {
 namespace {

@@ -1,6 +1,6 @@
 /// Requests to stop, before there is anything to save and after.
 
-#include "tessera/apps/stop_signal.h"
+#include "tessera/launch/stop_signal.h"
 
 #include <gtest/gtest.h>
 #include <signal.h>

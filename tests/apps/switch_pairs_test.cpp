@@ -14,7 +14,7 @@
 #include "tessera/apps/switch_table.h"
 #include "tessera/apps/training.h"
 #include "tessera/base/text.h"
-#include "tessera/data/indexed_dataset_writer.h"
+#include "tessera/token_files/indexed_dataset_writer.h"
 #include "tessera/train/callbacks.h"
 
 namespace tessera {

@@ -9,7 +9,7 @@
 #include "repo_file.h"
 #include "tessera/base/text.h"
 #include "tessera/bench/bench_report.h"
-#include "tessera/data/file.h"
+#include "tessera/files/file.h"
 
 namespace tessera {
 namespace {

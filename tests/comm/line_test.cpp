@@ -1,6 +1,6 @@
 /// What comes between two ranks that meet is believed only as it was said.
 
-#include "tessera/comm/process/line.h"
+#include "tessera/comm/process/tcp/line.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -11,9 +11,9 @@
 
 #include "comm/outcome.h"
 #include "tessera/base/error.h"
-#include "tessera/comm/process/introduce.h"
-#include "tessera/comm/process/meeting.h"
-#include "tessera/comm/process/meeting_words.h"
+#include "tessera/comm/process/tcp/introduce.h"
+#include "tessera/comm/process/tcp/meeting.h"
+#include "tessera/comm/process/tcp/meeting_words.h"
 #include "tessera/comm/processes.h"
 
 namespace tessera::process {

@@ -2,7 +2,7 @@
 ///
 /// Names that end with .test are those of the stand-in for name servers below.
 
-#include "tessera/comm/process/meeting.h"
+#include "tessera/comm/process/tcp/meeting.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "comm/meet_all.h"
-#include "tessera/comm/process/introduce.h"
-#include "tessera/comm/process/meeting_leader.h"
+#include "tessera/comm/process/tcp/introduce.h"
+#include "tessera/comm/process/tcp/meeting_leader.h"
 
 static std::atomic<int> questions_for_nobody = 0;
 

@@ -1,4 +1,4 @@
-#include "tessera/comm/process/sockets.h"
+#include "tessera/comm/process/tcp/sockets.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 
 #include "comm/meet_all.h"
 #include "tessera/comm/process/letter.h"
-#include "tessera/comm/process/meeting_leader.h"
-#include "tessera/comm/process/meeting_words.h"
+#include "tessera/comm/process/tcp/meeting_leader.h"
+#include "tessera/comm/process/tcp/meeting_words.h"
 
 namespace tessera::process {
 namespace {

@@ -1,6 +1,6 @@
 /// Messages over TCP between two or three ends in one process, which this thread moves in turn.
 
-#include "tessera/comm/process/tcp_link.h"
+#include "tessera/comm/process/tcp/tcp_link.h"
 
 #include <gtest/gtest.h>
 #include <netinet/in.h>

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "comm/meet_all.h"
-#include "tessera/comm/process/callers.h"
-#include "tessera/comm/process/introduce.h"
-#include "tessera/comm/process/meeting_leader.h"
-#include "tessera/comm/process/meeting_words.h"
+#include "tessera/comm/process/tcp/callers.h"
+#include "tessera/comm/process/tcp/introduce.h"
+#include "tessera/comm/process/tcp/meeting_leader.h"
+#include "tessera/comm/process/tcp/meeting_words.h"
 
 namespace tessera::process {
 namespace {

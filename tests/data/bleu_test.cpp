@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "data/test_data.h"
+#include "files/test_data.h"
 #include "repo_file.h"
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
 #include "tessera/data/wmt.h"
+#include "tessera/files/file.h"
 
 namespace tessera {
 namespace {

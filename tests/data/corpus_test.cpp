@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <string>
 
-#include "data/test_data.h"
-#include "tessera/data/file.h"
+#include "files/test_data.h"
+#include "tessera/files/file.h"
 
 namespace tessera {
 namespace {

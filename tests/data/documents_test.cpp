@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-#include "data/test_data.h"
+#include "files/test_data.h"
 #include "tessera/base/text.h"
 #include "tessera/data/rows.h"
 #include "tessera/tensor/ignored_label.h"

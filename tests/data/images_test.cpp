@@ -9,7 +9,7 @@
 #include <map>
 #include <set>
 
-#include "data/test_data.h"
+#include "files/test_data.h"
 #include "tessera/base/text.h"
 #include "tessera/tensor/ignored_label.h"
 #include "tessera/tensor/sixteen_bit.h"

@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-#include "data/test_data.h"
+#include "files/test_data.h"
 #include "tessera/base/text.h"
 #include "tessera/data/rows.h"
 #include "tessera/data/tagged_rows.h"

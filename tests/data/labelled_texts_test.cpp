@@ -6,11 +6,11 @@
 
 #include <map>
 
-#include "data/test_data.h"
+#include "files/test_data.h"
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
 #include "tessera/data/rows.h"
-#include "tessera/data/table_file.h"
+#include "tessera/files/file.h"
+#include "tessera/files/table_file.h"
 #include "tessera/tensor/ignored_label.h"
 
 namespace tessera {

@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-#include "data/test_data.h"
+#include "files/test_data.h"
 
 namespace tessera {
 namespace {

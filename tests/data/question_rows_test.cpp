@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "data/test_data.h"
+#include "files/test_data.h"
 #include "repo_file.h"
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
+#include "tessera/files/file.h"
 #include "tessera/tensor/ignored_label.h"
 
 namespace tessera {

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "data/test_data.h"
+#include "files/test_data.h"
 #include "tessera/base/text.h"
 
 namespace tessera {

@@ -6,7 +6,7 @@
 
 #include <fstream>
 
-#include "data/test_data.h"
+#include "files/test_data.h"
 #include "tessera/base/text.h"
 #include "tessera/data/pairs.h"
 #include "tessera/tensor/ignored_label.h"

@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "data/test_data.h"
+#include "files/test_data.h"
 #include "repo_file.h"
 #include "tessera/data/answer_scores.h"
-#include "tessera/data/file.h"
 #include "tessera/data/tag_scores.h"
+#include "tessera/files/file.h"
 
 namespace tessera {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "data/test_data.h"
+#include "files/test_data.h"
 #include "tessera/base/text.h"
 #include "tessera/data/labelled_texts.h"
 #include "tessera/data/tagged_rows.h"

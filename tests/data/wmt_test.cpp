@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "data/test_data.h"
-#include "tessera/data/file.h"
-#include "tessera/data/sgm.h"
+#include "files/test_data.h"
+#include "tessera/files/file.h"
+#include "tessera/files/sgm.h"
 
 namespace tessera {
 namespace {

@@ -9,11 +9,11 @@
 
 #include "docs/shown.h"
 #include "repo_file.h"
+#include "tessera/config/presets.h"
 #include "tessera/models/parallel.h"
 #include "tessera/nn/layers.h"
 #include "tessera/passes/place_chunks.h"
-#include "tessera/train/planned_pipeline.h"
-#include "tessera/train/presets.h"
+#include "tessera/report/planned_pipeline.h"
 
 namespace tessera::test {
 namespace {

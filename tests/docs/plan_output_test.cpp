@@ -5,8 +5,8 @@
 
 #include "docs/shown.h"
 #include "tessera/base/text.h"
-#include "tessera/train/mesh_report.h"
-#include "tessera/train/presets.h"
+#include "tessera/config/presets.h"
+#include "tessera/report/mesh_report.h"
 
 namespace tessera::test {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "repo_file.h"
 #include "tessera/base/text.h"
-#include "tessera/train/fields.h"
-#include "tessera/train/presets.h"
+#include "tessera/config/fields.h"
+#include "tessera/config/presets.h"
 
 namespace tessera::test {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
-#include "tessera/data/vocabulary.h"
 #include "tessera/models/encoder.h"
 #include "tessera/models/masked_lm.h"
+#include "tessera/tokenizers/vocabulary.h"
 
 namespace tessera {
 namespace {

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "repo_file.h"
-#include "tessera/data/safetensors.h"
+#include "tessera/files/safetensors.h"
 #include "tessera/ir/strategy.h"
 #include "tessera/models/translation.h"
 #include "tessera/nn/layers.h"

@@ -12,7 +12,7 @@
 #include <random>
 #include <sstream>
 
-#include "data/test_data.h"
+#include "files/test_data.h"
 #include "tessera/base/error.h"
 #include "tessera/base/size.h"
 #include "tessera/plan/buffer_file.h"

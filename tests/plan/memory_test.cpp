@@ -7,7 +7,7 @@
 #include <random>
 #include <sstream>
 
-#include "data/test_data.h"
+#include "files/test_data.h"
 #include "tessera/base/text.h"
 #include "tessera/plan/memory.h"
 

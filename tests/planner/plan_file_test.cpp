@@ -8,8 +8,8 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/config/fields.h"
 #include "tessera/planner/choice.h"
-#include "tessera/train/fields.h"
 
 namespace tessera {
 namespace {

@@ -9,13 +9,13 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/config/fields.h"
+#include "tessera/config/problems.h"
 #include "tessera/device/device.h"
 #include "tessera/planner/answer.h"
 #include "tessera/planner/answer_page.h"
 #include "tessera/planner/knobs.h"
-#include "tessera/train/fields.h"
 #include "tessera/train/fit_memory.h"
-#include "tessera/train/problems.h"
 
 namespace tessera {
 namespace {

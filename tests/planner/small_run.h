@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "tessera/config/config.h"
 #include "tessera/machines/find_machine.h"
-#include "tessera/train/config.h"
 
 namespace tessera {
 

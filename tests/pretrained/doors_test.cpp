@@ -8,10 +8,10 @@
 #include <functional>
 #include <map>
 
-#include "data/test_data.h"
+#include "files/test_data.h"
 #include "repo_file.h"
 #include "tessera/base/text.h"
-#include "tessera/data/safetensors.h"
+#include "tessera/files/safetensors.h"
 #include "tessera/pretrained/hub/hub_family.h"
 #include "tessera/pretrained/pretrained_model.h"
 

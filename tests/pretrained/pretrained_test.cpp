@@ -9,11 +9,11 @@
 #include <limits>
 #include <map>
 
-#include "data/test_data.h"
+#include "files/test_data.h"
 #include "repo_file.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
-#include "tessera/data/safetensors.h"
+#include "tessera/files/safetensors.h"
 #include "tessera/pretrained/hub/hub_family.h"
 #include "tessera/pretrained/hub/hub_labels.h"
 #include "tessera/pretrained/pretrained_model.h"

@@ -8,10 +8,10 @@
 #include <map>
 
 #include "tessera/base/text.h"
+#include "tessera/config/fields.h"
 #include "tessera/rapidformer/flag_table.h"
 #include "tessera/rapidformer/given_flags.h"
 #include "tessera/rapidformer/request.h"
-#include "tessera/train/fields.h"
 
 namespace tessera {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "repo_file.h"
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
+#include "tessera/files/file.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/rapidformer/own_loop.h"

@@ -11,13 +11,13 @@
 #include <utility>
 
 #include "tessera/base/text.h"
-#include "tessera/data/indexed_dataset_writer.h"
 #include "tessera/nn/layers.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
 #include "tessera/rapidformer/named_function.h"
 #include "tessera/rapidformer/request.h"
+#include "tessera/token_files/indexed_dataset_writer.h"
 
 namespace tessera {
 

@@ -52,11 +52,11 @@ check_sources() {
     product && !seam && code ~ /^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else)([^a-z_]|$)/ {
       tell("conditional compilation; choose at a seam: one factory per backend in device/ or comm/, with a stub")
     }
-    room != "" && room != "apps" && code ~ /(^|[^A-Za-z0-9_])(getenv|secure_getenv|setenv|putenv)[ \t]*\(/ {
-      tell("environment below apps/; take the value as an argument, apps/ reads the environment")
+    room != "" && room != "apps" && room != "launch" && code ~ /(^|[^A-Za-z0-9_])(getenv|secure_getenv|setenv|putenv)[ \t]*\(/ {
+      tell("environment below launch/; take the value as an argument, launch/ and apps/ read the environment")
     }
-    room != "" && room != "apps" && code ~ /(^|[^A-Za-z0-9_.>])(exit|_exit|quick_exit|_Exit|abort|terminate)[ \t]*\(/ {
-      tell("ends the process below apps/; throw through fail(), require() or check() of tessera/base/error.h")
+    room != "" && room != "apps" && room != "launch" && code ~ /(^|[^A-Za-z0-9_.>])(exit|_exit|quick_exit|_Exit|abort|terminate)[ \t]*\(/ {
+      tell("ends the process below launch/; throw through fail(), require() or check() of tessera/base/error.h")
     }
     function close_file() {
       if (name == "") return

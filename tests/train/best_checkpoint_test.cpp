@@ -3,7 +3,7 @@
 
 #include <cerrno>
 
-#include "data/test_data.h"
+#include "files/test_data.h"
 #include "tessera/train/best_checkpoint.h"
 #include "train/tiny_run.h"
 

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/text.h"
+#include "tessera/config/fields.h"
 #include "tessera/models/family.h"
-#include "tessera/train/fields.h"
 #include "train/tiny_run.h"
 
 namespace tessera {

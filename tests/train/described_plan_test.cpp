@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "tessera/base/text.h"
+#include "tessera/config/presets.h"
 #include "tessera/machines/find_machine.h"
-#include "tessera/train/presets.h"
 #include "tessera/train/programs.h"
 
 namespace tessera {

@@ -8,11 +8,12 @@
 #include <limits>
 
 #include "tessera/base/text.h"
+#include "tessera/config/memory_cap.h"
+#include "tessera/config/presets.h"
 #include "tessera/train/host_pool.h"
-#include "tessera/train/memory_cap.h"
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/memory_price.h"
-#include "tessera/train/presets.h"
+#include "tessera/train/within_cap.h"
 
 namespace tessera {
 namespace {

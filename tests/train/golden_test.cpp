@@ -13,7 +13,7 @@
 
 #include "repo_file.h"
 #include "tessera/base/index.h"
-#include "tessera/data/safetensors.h"
+#include "tessera/files/safetensors.h"
 #include "tessera/models/translation.h"
 #include "tessera/ops/interpret.h"
 #include "tessera/ops/softmax.h"

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/config/fields.h"
 #include "tessera/ops/sum_squares.h"
 #include "tessera/passes/compute_in.h"
-#include "tessera/train/fields.h"
 #include "train/memory_mesh.h"
 
 namespace tessera {

@@ -4,13 +4,13 @@
 
 #include <cmath>
 
+#include "tessera/config/fields.h"
 #include "tessera/passes/add_uses.h"
 #include "tessera/passes/interpret_program.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
 #include "tessera/plan/compile.h"
-#include "tessera/train/fields.h"
 #include "tessera/train/step.h"
 #include "train/tiny_run.h"
 

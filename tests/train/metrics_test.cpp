@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <limits>
 
-#include "data/test_data.h"
+#include "files/test_data.h"
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
+#include "tessera/files/file.h"
 #include "tessera/train/product_rate.h"
 
 namespace tessera {

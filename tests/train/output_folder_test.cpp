@@ -7,7 +7,7 @@
 #include <fstream>
 #include <optional>
 
-#include "data/test_data.h"
+#include "files/test_data.h"
 
 namespace tessera {
 namespace {

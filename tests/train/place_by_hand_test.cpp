@@ -18,7 +18,7 @@
 #include "tessera/passes/partition.h"
 #include "tessera/passes/place_chunks.h"
 #include "tessera/passes/propagate.h"
-#include "tessera/train/pipeline_report.h"
+#include "tessera/report/pipeline_report.h"
 #include "tessera/train/step.h"
 
 namespace tessera {

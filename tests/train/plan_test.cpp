@@ -6,9 +6,9 @@
 #include <iostream>
 #include <map>
 
+#include "tessera/config/presets.h"
 #include "tessera/models/parallel.h"
 #include "tessera/plan/compile.h"
-#include "tessera/train/presets.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/step.h"
 

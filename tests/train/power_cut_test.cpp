@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "data/test_data.h"
+#include "files/test_data.h"
 #include "tessera/base/text.h"
-#include "tessera/train/checkpoint.h"
-#include "tessera/train/checkpoint_folder.h"
+#include "tessera/checkpoint/checkpoint.h"
+#include "tessera/checkpoint/checkpoint_folder.h"
 
 namespace tessera {
 namespace {

@@ -9,8 +9,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "tessera/config/presets.h"
 #include "tessera/runtime/executor.h"
-#include "tessera/train/presets.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/trainer.h"
 

@@ -3,7 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "tessera/data/safetensors.h"
+#include "tessera/files/safetensors.h"
 #include "train/task_rows.h"
 
 namespace tessera {

@@ -9,10 +9,10 @@
 #include <map>
 #include <random>
 
-#include "data/test_data.h"
+#include "files/test_data.h"
 #include "tessera/base/text.h"
+#include "tessera/checkpoint/checkpoint_folder.h"
 #include "tessera/tensor/shard_copy.h"
-#include "tessera/train/checkpoint_folder.h"
 #include "tessera/train/rank_saver.h"
 
 namespace tessera {

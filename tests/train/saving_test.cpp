@@ -10,7 +10,7 @@
 #include <system_error>
 #include <thread>
 
-#include "tessera/train/checkpoint_folder.h"
+#include "tessera/checkpoint/checkpoint_folder.h"
 #include "tessera/train/programs.h"
 #include "train/tiny_run.h"
 

@@ -2,8 +2,8 @@
 /// Tiny runs on token files that have a sequence for each sentence.
 
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
-#include "tessera/data/indexed_dataset_writer.h"
+#include "tessera/files/file.h"
+#include "tessera/token_files/indexed_dataset_writer.h"
 #include "train/tiny_run.h"
 
 namespace tessera {

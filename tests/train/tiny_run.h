@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "tessera/comm/local.h"
-#include "tessera/train/presets.h"
+#include "tessera/config/presets.h"
 #include "tessera/train/trainer.h"
 
 namespace tessera {

@@ -7,9 +7,9 @@
 #include <map>
 
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
-#include "tessera/data/indexed_dataset_writer.h"
+#include "tessera/files/file.h"
 #include "tessera/models/family.h"
+#include "tessera/token_files/indexed_dataset_writer.h"
 #include "train/tiny_run.h"
 
 namespace tessera {

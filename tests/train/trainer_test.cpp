@@ -6,8 +6,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "tessera/config/recorded.h"
 #include "tessera/train/output_folder.h"
-#include "tessera/train/recorded.h"
 #include "train/tiny_run.h"
 
 namespace tessera {

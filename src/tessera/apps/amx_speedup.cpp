@@ -11,7 +11,7 @@
 #include "tessera/base/format.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
+#include "tessera/files/file.h"
 
 namespace tessera {
 

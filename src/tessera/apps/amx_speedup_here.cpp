@@ -1,9 +1,9 @@
-#include "tessera/apps/agreement.h"
 #include "tessera/apps/amx_speedup.h"
-#include "tessera/apps/environment.h"
 #include "tessera/base/cores.h"
 #include "tessera/base/proc.h"
 #include "tessera/base/text.h"
+#include "tessera/launch/agreement.h"
+#include "tessera/launch/environment.h"
 #include "tessera/runtime/f32_products.h"
 
 namespace tessera {

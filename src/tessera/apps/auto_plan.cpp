@@ -4,15 +4,15 @@
 #include <map>
 #include <memory>
 
-#include "tessera/apps/ranks.h"
 #include "tessera/base/cores.h"
 #include "tessera/base/error.h"
 #include "tessera/base/format.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
+#include "tessera/config/fields.h"
+#include "tessera/config/memory_cap.h"
 #include "tessera/device/device.h"
-#include "tessera/train/fields.h"
-#include "tessera/train/memory_cap.h"
+#include "tessera/launch/ranks.h"
 
 namespace tessera {
 

@@ -1,8 +1,8 @@
 #pragma once
 /// The planner, as commands ask for it.
 
-#include "tessera/apps/console.h"
 #include "tessera/apps/flags.h"
+#include "tessera/launch/console.h"
 #include "tessera/planner/planner.h"
 
 namespace tessera {

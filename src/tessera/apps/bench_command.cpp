@@ -13,18 +13,18 @@
 #include "tessera/apps/bench_text.h"
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
-#include "tessera/apps/launch.h"
 #include "tessera/apps/measured_turn.h"
-#include "tessera/apps/ranks.h"
-#include "tessera/apps/stop_signal.h"
 #include "tessera/apps/switches.h"
 #include "tessera/apps/turn_progress.h"
 #include "tessera/base/cores.h"
 #include "tessera/base/proc.h"
 #include "tessera/base/text.h"
 #include "tessera/bench/bench_report.h"
-#include "tessera/data/file.h"
 #include "tessera/data/packages.h"
+#include "tessera/files/file.h"
+#include "tessera/launch/launch.h"
+#include "tessera/launch/ranks.h"
+#include "tessera/launch/stop_signal.h"
 
 namespace tessera {
 

@@ -5,13 +5,13 @@
 #include <filesystem>
 #include <utility>
 
-#include "tessera/apps/ranks.h"
 #include "tessera/base/cores.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
-#include "tessera/data/safetensors.h"
-#include "tessera/train/checkpoint.h"
+#include "tessera/checkpoint/checkpoint.h"
+#include "tessera/files/file.h"
+#include "tessera/files/safetensors.h"
+#include "tessera/launch/ranks.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/prepare.h"
 

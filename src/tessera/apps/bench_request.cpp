@@ -8,11 +8,11 @@
 #include "tessera/apps/bench_text.h"
 #include "tessera/apps/result_file.h"
 #include "tessera/apps/switches.h"
-#include "tessera/apps/take_machine.h"
 #include "tessera/base/text.h"
+#include "tessera/config/fields.h"
+#include "tessera/launch/take_machine.h"
 #include "tessera/models/family.h"
 #include "tessera/pretrained/pretrained_model.h"
-#include "tessera/train/fields.h"
 #include "tessera/train/run_source.h"
 
 namespace tessera {

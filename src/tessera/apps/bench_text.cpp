@@ -9,7 +9,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/utf8.h"
 #include "tessera/data/corpus.h"
-#include "tessera/data/file.h"
+#include "tessera/files/file.h"
 
 namespace tessera {
 

@@ -3,9 +3,9 @@
 #include <optional>
 
 #include "tessera/base/error.h"
-#include "tessera/data/file.h"
+#include "tessera/config/memory_cap.h"
+#include "tessera/files/file.h"
 #include "tessera/plan/buffer_file.h"
-#include "tessera/train/memory_cap.h"
 
 namespace tessera {
 

@@ -14,7 +14,7 @@
 #include "tessera/base/median.h"
 #include "tessera/base/proc.h"
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
+#include "tessera/files/file.h"
 #include "tessera/machines/machine_file.h"
 #include "tessera/plan/predict.h"
 #include "tessera/runtime/fit_machine.h"

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tessera/apps/command.h"
-#include "tessera/apps/ranks.h"
+#include "tessera/launch/ranks.h"
 
 namespace tessera {
 

@@ -1,5 +1,5 @@
 #include "tessera/apps/run_words.h"
-#include "tessera/train/loss_chart.h"
+#include "tessera/report/loss_chart.h"
 
 namespace tessera {
 

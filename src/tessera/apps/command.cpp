@@ -1,16 +1,8 @@
 #include "tessera/apps/command.h"
 
-#include <cerrno>
-#include <exception>
-#include <new>
-#include <system_error>
-
-#include "tessera/apps/out_of_memory.h"
 #include "tessera/apps/switch_table.h"
 #include "tessera/base/error.h"
-#include "tessera/base/printable.h"
 #include "tessera/base/text.h"
-#include "tessera/comm/processes.h"
 
 namespace tessera {
 
@@ -92,63 +84,7 @@ int dispatch(const Arguments& arguments, Console& console, const OwnFamilies& fa
        near.empty() ? text("known are ", join(names)) : text("nearest: ", join(near)));
 }
 
-/// Whoever closes a pipe has seen enough: that is no error to speak of.
-int output_failed(const std::string& reason, Console& console) {
-  if (output_is_closed()) return kExitPipeClosed;
-  console.err << "error: not all output could be written to standard output" << reason
-              << "; free some space\n";
-  return static_cast<int>(Fault::Resource);
-}
-
 }  // namespace
-
-int with_output_checked(int code, Console& console) {
-  errno = 0;
-  console.out.flush();
-  if (console.out.good() || code != 0) return code;
-  const std::string reason = errno == 0 ? "" : ": " + std::generic_category().message(errno);
-  return output_failed(reason, console);
-}
-
-int report_failure(const std::exception_ptr& failure, Console& console) {
-  const auto report = [&](std::string_view what, Fault fault) {
-    console.out.flush();
-    console.err << "error: " << printable(what) << std::endl;
-    return static_cast<int>(fault);
-  };
-  try {
-    std::rethrow_exception(failure);
-  } catch (const OutputFailed&) {
-    return output_failed("", console);
-  } catch (const Reported& error) {
-    return static_cast<int>(error.fault());
-  } catch (const Error& error) {
-    return report(error.what(), error.fault());
-  } catch (const std::bad_alloc& error) {
-    const auto* const ours = dynamic_cast<const OutOfMemory*>(&error);
-    return report(
-        text(ours == nullptr ? "out of memory" : ours->what(),
-             "; lower --micro-batch-size (the same numbers in less memory), --context or --width, "
-             "or raise the limit (ulimit -v, cgroup); `tessera plan` says how much a run takes"),
-        Fault::Resource);
-  } catch (const std::exception& error) {
-    return report(text("internal error: ", error.what(), "; please report this with the command"),
-                  Fault::Internal);
-  } catch (...) {
-    return report(
-        "internal error: something was thrown that is no exception; please report this "
-        "with the command",
-        Fault::Internal);
-  }
-}
-
-int exit_code_of(Console& console, const std::function<int()>& work) {
-  try {
-    return with_output_checked(work(), console);
-  } catch (...) {
-    return report_failure(std::current_exception(), console);
-  }
-}
 
 std::vector<std::string> commands_on_ranks() {
   std::vector<std::string> out;

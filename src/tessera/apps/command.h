@@ -1,17 +1,16 @@
 #pragma once
 /// The `tessera` command: docs/command.md.
 
-#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "tessera/apps/console.h"
+#include "tessera/base/version.h"
+#include "tessera/launch/console.h"
+#include "tessera/launch/exit_code.h"
 #include "tessera/models/family.h"
 
 namespace tessera {
-
-using Arguments = std::vector<std::string>;
 
 /// What main() of the command `tessera` is. A program of one's own that returns this is the whole
 /// command, with `families` beside those of the library: closed standard streams, pipes that nobody
@@ -32,19 +31,6 @@ int run_command(const Arguments& arguments, Console& console, const OwnFamilies&
 /// The commands of which several processes may be the ranks.
 std::vector<std::string> commands_on_ranks();
 
-/// Runs `work`, which returns an exit code; an error is printed on the console, once, and gives the
-/// code that it means.
-int exit_code_of(Console& console, const std::function<int()>& work);
-
-/// The code of a command that ended with `code`: that of Fault::Resource, with a message, where all
-/// went well but for what it printed, which standard output did not take; kExitPipeClosed, without
-/// a message, where that is a closed pipe.
-int with_output_checked(int code, Console& console);
-
-/// Prints an error and returns the exit code that it means; one that was told before is not
-/// printed.
-int report_failure(const std::exception_ptr& failure, Console& console);
-
 /// A subcommand; each has a file of its own. Throws Error.
 using Command = int (*)(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int train_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
@@ -63,14 +49,5 @@ int doctor_command(const Arguments& arguments, Console& console, const OwnFamili
 int chart_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int bench_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int launch_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
-
-/// As in CMakeLists.txt; a test holds them together.
-inline constexpr const char* kVersion = "0.1.0";
-
-/// Standard output was a pipe, and its reader ended first: 128 + SIGPIPE, as of any other program.
-inline constexpr int kExitPipeClosed = 141;
-
-/// Stopped on request with a good checkpoint: start again to go on.
-inline constexpr int kExitStopped = 75;
 
 }  // namespace tessera

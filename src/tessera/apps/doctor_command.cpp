@@ -4,11 +4,10 @@
 #include "tessera/apps/calibrate.h"
 #include "tessera/apps/command.h"
 #include "tessera/apps/doctor.h"
-#include "tessera/apps/environment.h"
 #include "tessera/apps/flags.h"
-#include "tessera/apps/run_secret.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
+#include "tessera/launch/environment.h"
 
 namespace tessera {
 

@@ -21,12 +21,12 @@
 #include "tessera/base/error.h"
 #include "tessera/base/proc.h"
 #include "tessera/base/text.h"
+#include "tessera/checkpoint/checkpoint_files.h"
 #include "tessera/comm/launched.h"
 #include "tessera/comm/processes.h"
 #include "tessera/device/device.h"
 #include "tessera/runtime/f32_products.h"
 #include "tessera/runtime/rates.h"
-#include "tessera/train/checkpoint_files.h"
 
 namespace tessera {
 

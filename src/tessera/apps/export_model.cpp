@@ -3,13 +3,13 @@
 #include <filesystem>
 
 #include "tessera/base/error.h"
+#include "tessera/checkpoint/checkpoint.h"
+#include "tessera/checkpoint/checkpoint_manifest.h"
+#include "tessera/config/recorded.h"
 #include "tessera/models/family.h"
 #include "tessera/models/parameter_shapes.h"
 #include "tessera/pretrained/exported_tokenizer.h"
-#include "tessera/train/checkpoint.h"
-#include "tessera/train/checkpoint_manifest.h"
 #include "tessera/train/output_folder.h"
-#include "tessera/train/recorded.h"
 
 namespace tessera {
 

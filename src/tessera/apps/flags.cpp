@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
-#include "tessera/train/hints.h"
+#include "tessera/config/hints.h"
 
 namespace tessera {
 
@@ -172,6 +172,14 @@ std::string flags_help(const std::vector<Flag>& flags, int columns) {
     }
   }
   return out;
+}
+
+Flag secret_file_flag() {
+  return {"secret-file",
+          {},
+          "FILE",
+          "of ranks that join over TCP: a file that this user alone can read, with the secret by "
+          "which they know each other, the same on all ranks"};
 }
 
 }  // namespace tessera

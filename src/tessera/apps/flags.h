@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tessera/apps/command.h"
-#include "tessera/train/config.h"
+#include "tessera/config/config.h"
 
 namespace tessera {
 
@@ -51,6 +51,9 @@ std::string flags_help(const std::vector<Flag>& flags, int columns);
 
 /// Every field of a run's configuration as a flag, and --config.
 std::vector<Flag> field_flags(const OwnFamilies& families = {});
+
+/// --secret-file FILE, of the commands that run on ranks: run_secret() in launch/run_secret.h.
+Flag secret_file_flag();
 
 /// The settings of a TOML file: keys are names of fields, at the top or in a table named after
 /// their group. Errors: Fault::Usage: unreadable; bad syntax, with line and column.

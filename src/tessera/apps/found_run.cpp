@@ -3,12 +3,12 @@
 #include <map>
 #include <string>
 
-#include "tessera/apps/agreement.h"
 #include "tessera/apps/instruction_set.h"
-#include "tessera/apps/take_machine.h"
 #include "tessera/base/text.h"
-#include "tessera/train/fields.h"
-#include "tessera/train/recorded.h"
+#include "tessera/config/fields.h"
+#include "tessera/config/recorded.h"
+#include "tessera/launch/agreement.h"
+#include "tessera/launch/take_machine.h"
 
 namespace tessera {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "tessera/apps/ranks.h"
+#include "tessera/launch/ranks.h"
 
 namespace tessera {
 

@@ -2,9 +2,9 @@
 #include "tessera/apps/flags.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
-#include "tessera/train/checkpoint.h"
-#include "tessera/train/inspect.h"
-#include "tessera/train/recorded.h"
+#include "tessera/checkpoint/checkpoint.h"
+#include "tessera/config/recorded.h"
+#include "tessera/report/inspect.h"
 
 namespace tessera {
 

@@ -2,7 +2,7 @@
 /// The instruction set of a command's devices.
 
 #include "tessera/comm/communicator.h"
-#include "tessera/train/config.h"
+#include "tessera/config/config.h"
 
 namespace tessera {
 

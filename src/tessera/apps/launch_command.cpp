@@ -11,17 +11,17 @@
 #include <vector>
 
 #include "tessera/apps/command.h"
-#include "tessera/apps/core_sets.h"
 #include "tessera/apps/flags.h"
-#include "tessera/apps/launch.h"
-#include "tessera/apps/launcher_words.h"
-#include "tessera/apps/ranks.h"
-#include "tessera/apps/start_ranks.h"
-#include "tessera/apps/stop_signal.h"
-#include "tessera/apps/supervise.h"
 #include "tessera/base/error.h"
 #include "tessera/comm/processes.h"
-#include "tessera/data/process.h"
+#include "tessera/files/process.h"
+#include "tessera/launch/core_sets.h"
+#include "tessera/launch/launch.h"
+#include "tessera/launch/launcher_words.h"
+#include "tessera/launch/ranks.h"
+#include "tessera/launch/start_ranks.h"
+#include "tessera/launch/stop_signal.h"
+#include "tessera/launch/supervise.h"
 
 namespace tessera {
 
@@ -147,7 +147,7 @@ int code_of(const LaunchEnd& end) {
 }  // namespace
 
 int launch_command(const Arguments& arguments, Console& console, const OwnFamilies&) {
-  const Launch launch = parse_launch(arguments);
+  const Launch launch = parse_launch(arguments, commands_on_ranks());
   if (launch.help) {
     console.out << kHelp;
     return 0;

@@ -11,7 +11,7 @@
 
 #include "tessera/apps/command.h"
 #include "tessera/bench/turn.h"
-#include "tessera/train/config.h"
+#include "tessera/config/config.h"
 
 namespace tessera {
 

@@ -6,7 +6,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/base/toml/parse_toml.h"
-#include "tessera/data/file.h"
+#include "tessera/files/file.h"
 #include "tessera/pretrained/hub_cache.h"
 
 namespace tessera {

@@ -6,10 +6,11 @@
 #include "tessera/base/counted.h"
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
+#include "tessera/config/memory_cap.h"
 #include "tessera/planner/explain.h"
 #include "tessera/train/about_run.h"
-#include "tessera/train/memory_cap.h"
 #include "tessera/train/memory_parts.h"
+#include "tessera/train/within_cap.h"
 
 namespace tessera {
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tessera/train/report.h"
+#include "tessera/report/report.h"
 
 namespace tessera {
 

@@ -3,8 +3,8 @@
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/base/text.h"
-#include "tessera/data/preprocess.h"
-#include "tessera/train/fields.h"
+#include "tessera/config/fields.h"
+#include "tessera/token_files/preprocess.h"
 
 namespace tessera {
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "tessera/apps/console.h"
 #include "tessera/apps/training.h"
+#include "tessera/launch/console.h"
 
 namespace tessera {
 

@@ -4,8 +4,8 @@
 
 #include "tessera/apps/flags.h"
 #include "tessera/apps/run_words.h"
+#include "tessera/report/run_report.h"
 #include "tessera/train/output_folder.h"
-#include "tessera/train/run_report.h"
 
 namespace tessera {
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tessera/apps/flags.h"
-#include "tessera/train/own_file.h"
-#include "tessera/train/problems.h"
+#include "tessera/config/own_file.h"
+#include "tessera/config/problems.h"
 
 namespace tessera {
 

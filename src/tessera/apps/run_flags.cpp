@@ -6,10 +6,10 @@
 #include "tessera/apps/model_names.h"
 #include "tessera/base/text.h"
 #include "tessera/base/toml/parse_toml.h"
-#include "tessera/data/file.h"
-#include "tessera/train/family_fields.h"
-#include "tessera/train/fields.h"
-#include "tessera/train/presets.h"
+#include "tessera/config/family_fields.h"
+#include "tessera/config/fields.h"
+#include "tessera/config/presets.h"
+#include "tessera/files/file.h"
 
 namespace tessera {
 

@@ -7,7 +7,7 @@
 #include "tessera/apps/result_file.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
+#include "tessera/files/file.h"
 
 namespace tessera {
 

@@ -11,17 +11,17 @@
 #include <system_error>
 
 #include "tessera/apps/found_run.h"
-#include "tessera/apps/out_of_memory.h"
 #include "tessera/apps/sample_request.h"
-#include "tessera/apps/stop_signal.h"
 #include "tessera/base/counted.h"
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
+#include "tessera/config/fields.h"
+#include "tessera/config/recorded.h"
 #include "tessera/device/device.h"
+#include "tessera/files/file.h"
+#include "tessera/launch/out_of_memory.h"
+#include "tessera/launch/stop_signal.h"
 #include "tessera/models/family.h"
-#include "tessera/train/fields.h"
 #include "tessera/train/programs.h"
-#include "tessera/train/recorded.h"
 #include "tessera/train/stop_texts.h"
 #include "tessera/train/written_sample.h"
 

@@ -4,9 +4,8 @@
 #include <filesystem>
 
 #include "tessera/apps/result_file.h"
-#include "tessera/apps/run_secret.h"
 #include "tessera/base/text.h"
-#include "tessera/train/fields.h"
+#include "tessera/config/fields.h"
 
 namespace tessera {
 

@@ -7,7 +7,7 @@
 
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
-#include "tessera/apps/ranks.h"
+#include "tessera/launch/ranks.h"
 #include "tessera/train/generate.h"
 
 namespace tessera {

@@ -4,7 +4,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/data/bleu.h"
-#include "tessera/data/text.h"
+#include "tessera/files/text.h"
 
 namespace tessera {
 

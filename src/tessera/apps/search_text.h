@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "tessera/config/config.h"
 #include "tessera/search/search.h"
-#include "tessera/train/config.h"
 
 namespace tessera {
 

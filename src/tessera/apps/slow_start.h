@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "tessera/apps/console.h"
+#include "tessera/launch/console.h"
 #include "tessera/train/callbacks.h"
 
 namespace tessera {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tessera/apps/command.h"
-#include "tessera/train/config.h"
+#include "tessera/config/config.h"
 
 namespace tessera {
 

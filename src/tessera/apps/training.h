@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "tessera/apps/command.h"
+#include "tessera/config/config.h"
+#include "tessera/config/problems.h"
 #include "tessera/planner/plan_file.h"
 #include "tessera/train/callbacks.h"
-#include "tessera/train/config.h"
 #include "tessera/train/output_check.h"
-#include "tessera/train/problems.h"
 #include "tessera/train/trainer.h"
 
 namespace tessera {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tessera/apps/console.h"
 #include "tessera/bench/turn.h"
+#include "tessera/launch/console.h"
 
 namespace tessera {
 

@@ -3,17 +3,16 @@
 #include <string>
 #include <vector>
 
-#include "tessera/apps/agreement.h"
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
-#include "tessera/apps/ranks.h"
-#include "tessera/apps/run_secret.h"
-#include "tessera/apps/take_machine.h"
 #include "tessera/base/error.h"
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
 #include "tessera/comm/work_alone.h"
+#include "tessera/launch/agreement.h"
+#include "tessera/launch/ranks.h"
+#include "tessera/launch/take_machine.h"
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/prepare.h"
 #include "tessera/train/programs.h"

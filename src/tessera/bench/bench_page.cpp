@@ -7,9 +7,9 @@
 #include "tessera/base/text.h"
 #include "tessera/bench/bench_report.h"
 #include "tessera/bench/notes.h"
-#include "tessera/train/bar_chart.h"
-#include "tessera/train/loss_chart.h"
-#include "tessera/train/page.h"
+#include "tessera/report/bar_chart.h"
+#include "tessera/report/loss_chart.h"
+#include "tessera/report/page.h"
 
 namespace tessera {
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
+#include "tessera/files/file.h"
 #include "tessera/models/family.h"
 #include "tessera/tensor/host_tensor.h"
 #include "tessera/train/programs.h"

@@ -9,7 +9,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
-#include "tessera/data/permutation.h"
+#include "tessera/token_files/permutation.h"
 
 namespace tessera {
 

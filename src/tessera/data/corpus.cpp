@@ -9,10 +9,10 @@
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
-#include "tessera/data/file.h"
 #include "tessera/data/packages.h"
-#include "tessera/data/process.h"
-#include "tessera/data/vocabulary.h"
+#include "tessera/files/file.h"
+#include "tessera/files/process.h"
+#include "tessera/tokenizers/vocabulary.h"
 
 namespace tessera {
 

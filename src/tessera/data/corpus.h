@@ -6,13 +6,13 @@
 #include <string_view>
 #include <vector>
 
-#include "tessera/data/clean.h"
-#include "tessera/data/text.h"
+#include "tessera/files/clean.h"
+#include "tessera/files/text.h"
 
 namespace tessera {
 
 struct CorpusRequest {
-  /// Files and folders (data/text.h), and corpora by name:
+  /// Files and folders (files/text.h), and corpora by name:
   ///   kjv       the King James Bible, from the Debian packages bible-kjv and bible-kjv-text; where
   ///   they cannot be
   ///             fetched, the licences stand in for it and a notice says so
@@ -36,7 +36,7 @@ struct CorpusReport {
   std::string digest;  // XXH3-128 of the output's bytes
 };
 
-/// Gathers, cleans (data/clean.h) and writes one UTF-8 text file, which appears when it is
+/// Gathers, cleans (files/clean.h) and writes one UTF-8 text file, which appears when it is
 /// complete. Errors: no source, a source that is neither a name nor a path, and those of reading
 /// and writing. Fault::Usage: the output is a source, lies in a folder that is one, or exists with
 /// other bytes and is not to be overwritten.

@@ -9,10 +9,10 @@
 
 #include "tessera/data/images.h"
 #include "tessera/data/row_labels.h"
-#include "tessera/data/text.h"
-#include "tessera/data/token_files.h"
-#include "tessera/data/token_stream.h"
-#include "tessera/data/vocabulary.h"
+#include "tessera/files/text.h"
+#include "tessera/token_files/token_files.h"
+#include "tessera/token_files/token_stream.h"
+#include "tessera/tokenizers/vocabulary.h"
 
 namespace tessera {
 
@@ -70,7 +70,7 @@ struct Dataset {
   }
 };
 
-/// Loads text (data/text.h) and makes its vocabulary. Bytes take any file; others must be UTF-8.
+/// Loads text (files/text.h) and makes its vocabulary. Bytes take any file; others must be UTF-8.
 /// Learned tokens are those of the part that is not held out, up to the line in which it ends.
 Dataset load_dataset(const std::vector<std::string>& paths, const VocabularyChoice& vocabulary,
                      double held_out = TokenStream::kHeldOut);

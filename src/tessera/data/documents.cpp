@@ -10,9 +10,9 @@
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
-#include "tessera/data/part_text.h"
-#include "tessera/data/permutation.h"
+#include "tessera/files/part_text.h"
 #include "tessera/tensor/ignored_label.h"
+#include "tessera/token_files/permutation.h"
 
 namespace tessera {
 

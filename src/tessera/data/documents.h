@@ -10,14 +10,14 @@
 
 #include "tessera/data/buckets.h"
 #include "tessera/data/dataset.h"
-#include "tessera/data/sampler.h"
-#include "tessera/data/samples.h"
+#include "tessera/token_files/sampler.h"
+#include "tessera/token_files/samples.h"
 
 namespace tessera {
 
 /// How documents become samples.
 enum class Packing {
-  Wrapped,  // joined, and cut into windows of the context (data/sampler.h)
+  Wrapped,  // joined, and cut into windows of the context (token_files/sampler.h)
   None,     // a document each, padded or cut to the context
   Bfd,      // several whole documents each: best fit decreasing
 };
@@ -50,7 +50,7 @@ struct DocumentOptions {
 ///
 /// Inputs of a batch, all i32 [b, context]: ids; labels, kIgnoredLabel at padding; positions, that
 /// count from the start of each document; first_seen, the first position of each document, before
-/// which its tokens see nothing (data/left_to_right.h).
+/// which its tokens see nothing (token_files/left_to_right.h).
 ///
 /// Samples that train are there once in an epoch, in an order drawn anew for each. `data` has
 /// rows of one column and outlives them.

@@ -7,9 +7,9 @@
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
-#include "tessera/data/permutation.h"
-#include "tessera/data/token_stream.h"
 #include "tessera/tensor/ignored_label.h"
+#include "tessera/token_files/permutation.h"
+#include "tessera/token_files/token_stream.h"
 
 namespace tessera {
 

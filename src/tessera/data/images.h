@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "tessera/data/safetensors.h"
-#include "tessera/data/samples.h"
+#include "tessera/files/safetensors.h"
+#include "tessera/token_files/samples.h"
 
 namespace tessera {
 

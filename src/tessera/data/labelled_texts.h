@@ -7,8 +7,8 @@
 
 #include "tessera/data/buckets.h"
 #include "tessera/data/dataset.h"
-#include "tessera/data/samples.h"
-#include "tessera/data/text_frame.h"
+#include "tessera/token_files/samples.h"
+#include "tessera/tokenizers/text_frame.h"
 
 namespace tessera {
 

@@ -9,7 +9,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
-#include "tessera/data/process.h"
+#include "tessera/files/process.h"
 
 namespace tessera {
 

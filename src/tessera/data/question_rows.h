@@ -9,7 +9,7 @@
 #include "tessera/data/dataset.h"
 #include "tessera/data/questions.h"
 #include "tessera/data/rows.h"
-#include "tessera/data/text_frame.h"
+#include "tessera/tokenizers/text_frame.h"
 
 namespace tessera {
 

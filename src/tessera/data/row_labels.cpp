@@ -10,7 +10,7 @@
 #include "tessera/base/text.h"
 #include "tessera/base/unicode.h"
 #include "tessera/base/utf8.h"
-#include "tessera/data/table_file.h"
+#include "tessera/files/table_file.h"
 
 namespace tessera {
 

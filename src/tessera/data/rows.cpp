@@ -7,8 +7,8 @@
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
 #include "tessera/data/label_rules.h"
+#include "tessera/files/file.h"
 #include "tessera/tensor/ignored_label.h"
 
 namespace tessera {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tessera/data/dataset.h"
-#include "tessera/data/table_file.h"
+#include "tessera/files/table_file.h"
 
 namespace tessera {
 

@@ -9,12 +9,12 @@
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
-#include "tessera/data/conll_comments.h"
-#include "tessera/data/file.h"
-#include "tessera/data/json_fault.h"
-#include "tessera/data/json_lines.h"
-#include "tessera/data/other_kinds.h"
-#include "tessera/data/tokenizer/json_part.h"
+#include "tessera/files/conll_comments.h"
+#include "tessera/files/file.h"
+#include "tessera/files/json_fault.h"
+#include "tessera/files/json_lines.h"
+#include "tessera/files/other_kinds.h"
+#include "tessera/tokenizers/json_part.h"
 
 namespace tessera {
 

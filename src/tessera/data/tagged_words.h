@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tessera/data/table_file.h"
+#include "tessera/files/table_file.h"
 
 namespace tessera {
 

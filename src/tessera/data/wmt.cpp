@@ -13,8 +13,8 @@
 #include "tessera/base/hash.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
-#include "tessera/data/sgm.h"
+#include "tessera/files/file.h"
+#include "tessera/files/sgm.h"
 
 namespace tessera {
 

@@ -5,12 +5,12 @@
 #include <string>
 #include <vector>
 
-#include "tessera/data/clean.h"
+#include "tessera/files/clean.h"
 
 namespace tessera {
 
 struct WmtRequest {
-  std::string input;       // the folder with the .sgm files (data/sgm.h)
+  std::string input;       // the folder with the .sgm files (files/sgm.h)
   std::string output;      // the folder to write to; made where it is not there
   bool overwrite = false;  // files that exist and hold something else
 };

@@ -7,15 +7,15 @@
 
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
-#include "tessera/data/blended_samples.h"
-#include "tessera/data/left_to_right.h"
-#include "tessera/data/sampler.h"
 #include "tessera/models/layer.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
+#include "tessera/token_files/blended_samples.h"
+#include "tessera/token_files/left_to_right.h"
+#include "tessera/token_files/sampler.h"
 
 namespace tessera {
 

@@ -13,9 +13,9 @@ using LogitsFunction = Value (*)(const ModelConfig& config, Value ids, const Pas
 ///
 /// Inputs: ids, labels [b, context] of i32; labels are the tokens one later, kIgnoredLabel where
 /// there is none. Loss: mean cross-entropy over all labels that count. Data: windows of a text,
-/// the samples of token files (data/token_files.h), or documents (data/documents.h). With
+/// the samples of token files (token_files/token_files.h), or documents (data/documents.h). With
 /// config.reset_positions there is also positions [b, context], with config.reset_attention
-/// first_seen [b, context]: see data/left_to_right.h.
+/// first_seen [b, context]: see token_files/left_to_right.h.
 Task causal_lm(const ModelConfig& config, LogitsFunction logits);
 
 struct CausalRows {

@@ -5,11 +5,11 @@
 #include <optional>
 #include <string_view>
 
-#include "tessera/data/masked_pairs.h"
-#include "tessera/data/text_frame.h"
-#include "tessera/data/vocabulary.h"
 #include "tessera/models/family.h"
 #include "tessera/nn/transformer.h"
+#include "tessera/token_files/masked_pairs.h"
+#include "tessera/tokenizers/text_frame.h"
+#include "tessera/tokenizers/vocabulary.h"
 
 namespace tessera {
 

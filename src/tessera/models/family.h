@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "tessera/base/field_problems.h"
-#include "tessera/data/vocabulary.h"
 #include "tessera/models/config.h"
 #include "tessera/models/task.h"
 #include "tessera/nn/tensor_cuts.h"
+#include "tessera/tokenizers/vocabulary.h"
 
 namespace tessera {
 

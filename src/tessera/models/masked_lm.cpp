@@ -1,10 +1,10 @@
 #include "tessera/models/masked_lm.h"
 
-#include "tessera/data/sentence_pairs.h"
 #include "tessera/models/layer.h"
 #include "tessera/models/sentence_files.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/matmul.h"
+#include "tessera/token_files/sentence_pairs.h"
 
 namespace tessera {
 

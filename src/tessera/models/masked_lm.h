@@ -11,9 +11,9 @@ namespace tessera {
 /// together. Post-norm layers with biases; the tokens' decoder is the token embedding. `parts`: of
 /// samples, those of the model or One: then all tokens are of the first type.
 ///
-/// Inputs: as data/masked_pairs.h says. Loss: the sum of the mean cross-entropies of the tokens
-/// that are predicted and of the second part. Blocks: embed, layers.N, mlm and, of two parts,
-/// pooler and that which judges.
+/// Inputs: as token_files/masked_pairs.h says. Loss: the sum of the mean cross-entropies of the
+/// tokens that are predicted and of the second part. Blocks: embed, layers.N, mlm and, of two
+/// parts, pooler and that which judges.
 Task masked_lm(const ModelConfig& config, const MaskedModel& model, SampleParts parts);
 
 /// FamilyTask::find_problems of masked_lm, of samples of such parts.

@@ -1,6 +1,6 @@
 #include "tessera/models/sentence_files.h"
 
-#include "tessera/data/sentence_dataset.h"
+#include "tessera/token_files/sentence_dataset.h"
 
 namespace tessera {
 

@@ -15,11 +15,11 @@
 #include "tessera/data/buckets.h"
 #include "tessera/data/dataset.h"
 #include "tessera/data/documents.h"
-#include "tessera/data/sampler.h"
-#include "tessera/data/samples.h"
 #include "tessera/models/judge.h"
 #include "tessera/nn/loss.h"
 #include "tessera/nn/transformer.h"
+#include "tessera/token_files/sampler.h"
+#include "tessera/token_files/samples.h"
 
 namespace tessera {
 

@@ -9,10 +9,10 @@
 #include "tessera/base/text.h"
 #include "tessera/data/buckets.h"
 #include "tessera/data/pairs.h"
-#include "tessera/data/permutation.h"
-#include "tessera/data/sentence_spans.h"
 #include "tessera/models/sentence_files.h"
 #include "tessera/ops/elementwise.h"
+#include "tessera/token_files/permutation.h"
+#include "tessera/token_files/sentence_spans.h"
 
 namespace tessera {
 

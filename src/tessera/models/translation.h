@@ -45,7 +45,7 @@ struct TranslationModel {
 /// [b, context]: the tokens that follow, the end token last, kIgnoredLabel behind it. All are i32,
 /// padded with the pad token. Loss: mean cross-entropy over all labels that count. Data: pairs
 /// (data/pairs.h), every one once per epoch, in an order drawn anew for each; or token files of
-/// sentences (data/sentence_spans.h). Texts are written
+/// sentences (token_files/sentence_spans.h). Texts are written
 /// from the start token on, until the end token; by default each token is the likeliest.
 Task translation(const ModelConfig& config, const TranslationModel& model);
 

@@ -10,10 +10,10 @@
 #include "tessera/base/text.h"
 #include "tessera/planner/explain.h"
 #include "tessera/planner/plan_speed.h"
+#include "tessera/report/pipeline_report.h"
 #include "tessera/train/facts.h"
 #include "tessera/train/host_pool.h"
 #include "tessera/train/memory_parts.h"
-#include "tessera/train/pipeline_report.h"
 
 namespace tessera {
 

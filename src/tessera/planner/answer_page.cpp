@@ -9,11 +9,11 @@
 #include "tessera/base/text.h"
 #include "tessera/planner/explain.h"
 #include "tessera/planner/plan_speed.h"
-#include "tessera/train/bar_chart.h"
+#include "tessera/report/bar_chart.h"
+#include "tessera/report/page.h"
+#include "tessera/report/planned_pipeline.h"
+#include "tessera/report/svg.h"
 #include "tessera/train/memory_parts.h"
-#include "tessera/train/page.h"
-#include "tessera/train/planned_pipeline.h"
-#include "tessera/train/svg.h"
 
 namespace tessera {
 

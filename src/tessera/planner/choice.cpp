@@ -4,8 +4,8 @@
 
 #include "tessera/base/counted.h"
 #include "tessera/base/text.h"
+#include "tessera/config/fields.h"
 #include "tessera/planner/knobs.h"
-#include "tessera/train/fields.h"
 #include "tessera/train/memory_choice.h"
 
 namespace tessera {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "tessera/train/config.h"
-#include "tessera/train/fields.h"
+#include "tessera/config/config.h"
+#include "tessera/config/fields.h"
 
 namespace tessera {
 

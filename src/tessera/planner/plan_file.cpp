@@ -9,10 +9,10 @@
 #include "tessera/base/text.h"
 #include "tessera/base/toml/parse_toml.h"
 #include "tessera/base/toml_string.h"
+#include "tessera/config/fields.h"
 #include "tessera/machines/find_machine.h"
 #include "tessera/machines/machine_file.h"
 #include "tessera/models/family.h"
-#include "tessera/train/fields.h"
 
 namespace tessera {
 

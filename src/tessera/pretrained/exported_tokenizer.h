@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "tessera/data/tokenizer.h"
+#include "tessera/tokenizers/tokenizer.h"
 
 namespace tessera {
 

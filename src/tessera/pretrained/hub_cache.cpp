@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
+#include "tessera/files/file.h"
 #include "tessera/pretrained/hub/hub_weights.h"
 
 namespace tessera {

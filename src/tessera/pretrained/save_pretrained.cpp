@@ -10,16 +10,16 @@
 #include "tessera/base/error.h"
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
-#include "tessera/data/safetensors.h"
-#include "tessera/data/staged_folder.h"
-#include "tessera/data/tokenizer/files.h"
+#include "tessera/files/file.h"
+#include "tessera/files/safetensors.h"
+#include "tessera/files/staged_folder.h"
 #include "tessera/models/parameter_shapes.h"
 #include "tessera/pretrained/hub/hub_family.h"
 #include "tessera/pretrained/hub/hub_labels.h"
 #include "tessera/pretrained/hub/hub_rows.h"
 #include "tessera/pretrained/hub/hub_weights.h"
 #include "tessera/tensor/sixteen_bit.h"
+#include "tessera/tokenizers/files.h"
 
 namespace tessera {
 

@@ -8,10 +8,10 @@
 #include <string_view>
 #include <vector>
 
-#include "tessera/data/tokenizer.h"
 #include "tessera/models/config.h"
 #include "tessera/tensor/dtype.h"
 #include "tessera/tensor/shape.h"
+#include "tessera/tokenizers/tokenizer.h"
 
 namespace tessera {
 
@@ -35,7 +35,7 @@ struct SavePretrained {
 };
 
 /// Writes config.json, weights and the tokenizer into `folder`, which is made where it is missing.
-/// It comes whole (data/staged_folder.h): an earlier export is there until then, and is gone with
+/// It comes whole (files/staged_folder.h): an earlier export is there until then, and is gone with
 /// all its files after; files that are of no export stay. A parameter that biases of models without
 /// them would be is zeros.
 ///

@@ -2,7 +2,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
-#include "tessera/train/fields.h"
+#include "tessera/config/fields.h"
 
 namespace tessera {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tessera/apps/environment.h"
+#include "tessera/launch/environment.h"
 
 namespace tessera {
 

@@ -2,8 +2,8 @@
 
 #include <variant>
 
-#include "tessera/train/checkpoint_folder.h"
-#include "tessera/train/fields.h"
+#include "tessera/checkpoint/checkpoint_folder.h"
+#include "tessera/config/fields.h"
 
 namespace tessera {
 

@@ -6,8 +6,8 @@
 #include <system_error>
 
 #include "tessera/base/text.h"
-#include "tessera/data/data_split.h"
-#include "tessera/data/file.h"
+#include "tessera/files/file.h"
+#include "tessera/token_files/data_split.h"
 
 namespace tessera {
 

@@ -1,8 +1,8 @@
 #include "tessera/rapidformer/engine.h"
 
-#include "tessera/apps/ranks.h"
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
+#include "tessera/launch/ranks.h"
 #include "tessera/rapidformer/given_flags.h"
 #include "tessera/rapidformer/named_function.h"
 #include "tessera/rapidformer/request.h"

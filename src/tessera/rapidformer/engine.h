@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "tessera/apps/console.h"
 #include "tessera/apps/training.h"
+#include "tessera/launch/console.h"
 #include "tessera/rapidformer/own_loop.h"
 
 namespace tessera {

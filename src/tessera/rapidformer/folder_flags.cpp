@@ -3,11 +3,11 @@
 #include <system_error>
 
 #include "tessera/base/text.h"
+#include "tessera/checkpoint/checkpoint.h"
+#include "tessera/checkpoint/checkpoint_folder.h"
+#include "tessera/config/fields.h"
 #include "tessera/rapidformer/asked_run.h"
 #include "tessera/rapidformer/claimed_folder.h"
-#include "tessera/train/checkpoint.h"
-#include "tessera/train/checkpoint_folder.h"
-#include "tessera/train/fields.h"
 #include "tessera/train/output_check.h"
 #include "tessera/train/output_folder.h"
 

@@ -4,8 +4,8 @@
 #include <charconv>
 
 #include "tessera/base/text.h"
+#include "tessera/config/fields.h"
 #include "tessera/rapidformer/flag_table.h"
-#include "tessera/train/fields.h"
 
 namespace tessera {
 

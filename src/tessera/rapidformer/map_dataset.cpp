@@ -9,9 +9,9 @@
 #include "tessera/base/hash.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
-#include "tessera/data/permutation.h"
 #include "tessera/rapidformer/named_function.h"
 #include "tessera/tensor/ignored_label.h"
+#include "tessera/token_files/permutation.h"
 
 namespace tessera {
 

@@ -8,9 +8,9 @@
 #include <variant>
 #include <vector>
 
-#include "tessera/data/samples.h"
+#include "tessera/config/config.h"
 #include "tessera/models/task.h"
-#include "tessera/train/config.h"
+#include "tessera/token_files/samples.h"
 
 namespace tessera {
 

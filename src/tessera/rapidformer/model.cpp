@@ -5,9 +5,9 @@
 
 #include "tessera/apps/model_names.h"
 #include "tessera/base/text.h"
+#include "tessera/config/fields.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/shape_ops.h"
-#include "tessera/train/fields.h"
 
 namespace tessera {
 

@@ -9,13 +9,13 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/config/config.h"
 #include "tessera/models/family.h"
 #include "tessera/models/task.h"
 #include "tessera/nn/loss.h"
 #include "tessera/nn/optimizer.h"
 #include "tessera/rapidformer/map_dataset.h"
 #include "tessera/rapidformer/model_call.h"
-#include "tessera/train/config.h"
 
 namespace tessera {
 

@@ -3,9 +3,9 @@
 
 #include "tessera/apps/model_names.h"
 #include "tessera/base/text.h"
+#include "tessera/config/fields.h"
 #include "tessera/models/family.h"
 #include "tessera/rapidformer/asked_run.h"
-#include "tessera/train/fields.h"
 #include "tessera/train/pretrained_start.h"
 
 namespace tessera {

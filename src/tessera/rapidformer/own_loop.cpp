@@ -5,10 +5,10 @@
 #include <utility>
 
 #include "tessera/apps/instruction_set.h"
-#include "tessera/apps/ranks.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
+#include "tessera/files/file.h"
+#include "tessera/launch/ranks.h"
 #include "tessera/pretrained/save_pretrained.h"
 #include "tessera/train/crew.h"
 #include "tessera/train/output_folder.h"

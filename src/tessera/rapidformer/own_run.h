@@ -7,10 +7,10 @@
 #include <mutex>
 #include <vector>
 
+#include "tessera/config/config.h"
 #include "tessera/rapidformer/eval_prediction.h"
 #include "tessera/rapidformer/map_dataset.h"
 #include "tessera/rapidformer/model.h"
-#include "tessera/train/config.h"
 
 namespace tessera {
 

@@ -1,8 +1,7 @@
 #pragma once
 /// All that a user script needs.
 
-#include "tessera/data/table_file.h"
-#include "tessera/data/tokenizer.h"
+#include "tessera/files/table_file.h"
 #include "tessera/models/causal_lm.h"
 #include "tessera/models/layer.h"
 #include "tessera/nn/layers.h"
@@ -20,3 +19,4 @@
 #include "tessera/rapidformer/model.h"
 #include "tessera/rapidformer/templates.h"
 #include "tessera/rapidformer/text_features.h"
+#include "tessera/tokenizers/tokenizer.h"

@@ -5,11 +5,11 @@
 #include "tessera/apps/export_model.h"
 #include "tessera/apps/flags.h"
 #include "tessera/base/text.h"
+#include "tessera/config/fields.h"
 #include "tessera/models/family.h"
 #include "tessera/rapidformer/asked_run.h"
 #include "tessera/rapidformer/data_flags.h"
 #include "tessera/rapidformer/log_lines.h"
-#include "tessera/train/fields.h"
 #include "tessera/train/pretrained_start.h"
 
 namespace tessera {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "tessera/base/error.h"
-#include "tessera/data/text_frame.h"
+#include "tessera/tokenizers/text_frame.h"
 
 namespace tessera {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "tessera/data/tokenizer.h"
 #include "tessera/rapidformer/map_dataset.h"
+#include "tessera/tokenizers/tokenizer.h"
 
 namespace tessera {
 

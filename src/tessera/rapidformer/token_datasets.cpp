@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "tessera/data/blended_samples.h"
 #include "tessera/models/family.h"
 #include "tessera/rapidformer/map_dataset.h"
+#include "tessera/token_files/blended_samples.h"
 #include "tessera/train/prepare.h"
 #include "tessera/train/token_data.h"
 

@@ -12,9 +12,9 @@
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
-#include "tessera/data/process.h"
-#include "tessera/data/staged_folder.h"
+#include "tessera/files/file.h"
+#include "tessera/files/process.h"
+#include "tessera/files/staged_folder.h"
 
 namespace tessera {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "tessera/base/text.h"
-#include "tessera/train/checkpoint_folder.h"
+#include "tessera/checkpoint/checkpoint_folder.h"
 
 namespace tessera {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/train/checkpoint.h"
+#include "tessera/checkpoint/checkpoint.h"
 #include "tessera/train/metrics.h"
 
 namespace tessera {

@@ -7,8 +7,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "tessera/data/samples.h"
 #include "tessera/models/judge.h"
+#include "tessera/token_files/samples.h"
 #include "tessera/train/host_pool.h"
 #include "tessera/train/outside.h"
 

@@ -6,7 +6,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
-#include "tessera/train/checkpoint_folder.h"
+#include "tessera/checkpoint/checkpoint_folder.h"
 
 namespace tessera {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/train/checkpoint_folder.h"
+#include "tessera/checkpoint/checkpoint_folder.h"
 #include "tessera/train/crew.h"
 #include "tessera/train/rank_saver.h"
 

@@ -4,8 +4,8 @@
 #include <map>
 
 #include "tessera/base/text.h"
-#include "tessera/train/family_fields.h"
-#include "tessera/train/fields.h"
+#include "tessera/config/family_fields.h"
+#include "tessera/config/fields.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/task_start.h"

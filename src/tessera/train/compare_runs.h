@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "tessera/train/config.h"
-#include "tessera/train/problems.h"
-#include "tessera/train/recorded.h"
+#include "tessera/config/config.h"
+#include "tessera/config/problems.h"
+#include "tessera/config/recorded.h"
 
 namespace tessera {
 

@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <optional>
 
+#include "tessera/checkpoint/shared_folder.h"
 #include "tessera/comm/work_alone.h"
 #include "tessera/tensor/shard_copy.h"
 #include "tessera/train/gather_texts.h"
-#include "tessera/train/shared_folder.h"
 
 namespace tessera {
 

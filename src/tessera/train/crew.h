@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/checkpoint/checkpoint.h"
 #include "tessera/pretrained/pretrained_model.h"
 #include "tessera/runtime/executor.h"
 #include "tessera/train/callbacks.h"
-#include "tessera/train/checkpoint.h"
 #include "tessera/train/rank_saver.h"
 
 namespace tessera {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
+#include "tessera/files/file.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/programs.h"
 

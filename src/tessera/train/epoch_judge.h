@@ -6,10 +6,10 @@
 #include <memory>
 #include <string>
 
+#include "tessera/config/config.h"
 #include "tessera/data/dataset.h"
 #include "tessera/models/task.h"
 #include "tessera/train/callbacks.h"
-#include "tessera/train/config.h"
 #include "tessera/train/validation.h"
 
 namespace tessera {

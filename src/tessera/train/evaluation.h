@@ -6,12 +6,12 @@
 #include <string>
 #include <vector>
 
+#include "tessera/checkpoint/checkpoint.h"
+#include "tessera/config/config.h"
 #include "tessera/data/dataset.h"
-#include "tessera/data/other_columns.h"
+#include "tessera/files/other_columns.h"
 #include "tessera/models/judge.h"
 #include "tessera/pretrained/pretrained_model.h"
-#include "tessera/train/checkpoint.h"
-#include "tessera/train/config.h"
 #include "tessera/train/crew.h"
 #include "tessera/train/written_sample.h"
 

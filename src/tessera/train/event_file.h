@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
-#include "tessera/train/appended_file.h"
+#include "tessera/checkpoint/appended_file.h"
+#include "tessera/config/config.h"
 #include "tessera/train/callbacks.h"
-#include "tessera/train/config.h"
 #include "tessera/train/event_record.h"
 
 namespace tessera {

@@ -5,10 +5,11 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/config/memory_cap.h"
 #include "tessera/train/host_pool.h"
-#include "tessera/train/memory_cap.h"
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/memory_search.h"
+#include "tessera/train/within_cap.h"
 
 namespace tessera {
 

@@ -5,8 +5,8 @@
 #include <functional>
 #include <string>
 
+#include "tessera/config/config.h"
 #include "tessera/device/device.h"
-#include "tessera/train/config.h"
 
 namespace tessera {
 

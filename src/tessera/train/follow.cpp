@@ -1,10 +1,10 @@
 #include "tessera/train/crew.h"
 #include "tessera/train/facts.h"
 #include "tessera/train/free_memory.h"
-#include "tessera/train/memory_cap.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/run_saves.h"
 #include "tessera/train/trainer.h"
+#include "tessera/train/within_cap.h"
 
 namespace tessera {
 

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "tessera/comm/communicator.h"
+#include "tessera/config/config.h"
 #include "tessera/device/device.h"
 #include "tessera/plan/plan.h"
-#include "tessera/train/config.h"
 
 namespace tessera {
 

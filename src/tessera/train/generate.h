@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tessera/base/field_problems.h"
-#include "tessera/data/vocabulary.h"
+#include "tessera/tokenizers/vocabulary.h"
 #include "tessera/train/text_model.h"
 
 namespace tessera {

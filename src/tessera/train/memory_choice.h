@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tessera/train/config.h"
+#include "tessera/config/config.h"
 
 namespace tessera {
 

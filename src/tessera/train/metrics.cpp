@@ -14,7 +14,7 @@
 
 #include "tessera/base/proc.h"
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
+#include "tessera/files/file.h"
 #include "tessera/train/memory_parts.h"
 
 namespace tessera {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/checkpoint/appended_file.h"
 #include "tessera/plan/plan.h"
-#include "tessera/train/appended_file.h"
 #include "tessera/train/callbacks.h"
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/outside.h"

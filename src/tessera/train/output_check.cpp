@@ -6,12 +6,12 @@
 #include <filesystem>
 
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
+#include "tessera/checkpoint/checkpoint.h"
+#include "tessera/checkpoint/checkpoint_files.h"
+#include "tessera/checkpoint/checkpoint_folder.h"
+#include "tessera/files/file.h"
 #include "tessera/pretrained/pretrained_model.h"
 #include "tessera/train/best_checkpoint.h"
-#include "tessera/train/checkpoint.h"
-#include "tessera/train/checkpoint_files.h"
-#include "tessera/train/checkpoint_folder.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/validation.h"
 

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "tessera/train/checkpoint_calls.h"
-#include "tessera/train/config.h"
-#include "tessera/train/problems.h"
+#include "tessera/checkpoint/checkpoint_calls.h"
+#include "tessera/config/config.h"
+#include "tessera/config/problems.h"
 
 namespace tessera {
 

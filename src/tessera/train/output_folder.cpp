@@ -13,11 +13,11 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
-#include "tessera/data/file_lock.h"
-#include "tessera/train/checkpoint_files.h"
-#include "tessera/train/checkpoint_folder.h"
-#include "tessera/train/config.h"
+#include "tessera/checkpoint/checkpoint_files.h"
+#include "tessera/checkpoint/checkpoint_folder.h"
+#include "tessera/config/config.h"
+#include "tessera/files/file.h"
+#include "tessera/files/file_lock.h"
 
 namespace tessera {
 

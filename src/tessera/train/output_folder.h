@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/train/checkpoint_calls.h"
+#include "tessera/checkpoint/checkpoint_calls.h"
 
 namespace tessera {
 

@@ -5,9 +5,9 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/config/fields/row.h"
+#include "tessera/config/told_fields.h"
 #include "tessera/models/family.h"
-#include "tessera/train/fields/row.h"
-#include "tessera/train/told_fields.h"
 
 namespace tessera {
 

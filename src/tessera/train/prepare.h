@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "tessera/checkpoint/checkpoint.h"
+#include "tessera/config/config.h"
 #include "tessera/data/dataset.h"
 #include "tessera/models/task.h"
 #include "tessera/pretrained/pretrained_model.h"
-#include "tessera/train/checkpoint.h"
-#include "tessera/train/config.h"
 #include "tessera/train/output_check.h"
 
 namespace tessera {

@@ -3,10 +3,10 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/text.h"
+#include "tessera/config/recorded.h"
 #include "tessera/models/family.h"
 #include "tessera/train/output_check.h"
 #include "tessera/train/prepare.h"
-#include "tessera/train/recorded.h"
 
 namespace tessera {
 

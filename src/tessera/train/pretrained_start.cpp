@@ -7,10 +7,10 @@
 #include <system_error>
 
 #include "tessera/base/text.h"
+#include "tessera/config/fields.h"
 #include "tessera/models/causal_lm.h"
 #include "tessera/pretrained/hub_cache.h"
 #include "tessera/train/compare_runs.h"
-#include "tessera/train/fields.h"
 
 namespace tessera {
 

@@ -1,10 +1,10 @@
 #pragma once
 /// A run that begins with a model in a folder as Hugging Face saves it.
 
+#include "tessera/config/config.h"
+#include "tessera/config/problems.h"
 #include "tessera/data/dataset.h"
 #include "tessera/pretrained/pretrained_model.h"
-#include "tessera/train/config.h"
-#include "tessera/train/problems.h"
 
 namespace tessera {
 

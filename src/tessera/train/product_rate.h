@@ -3,8 +3,8 @@
 
 #include <optional>
 
+#include "tessera/config/config.h"
 #include "tessera/device/device.h"
-#include "tessera/train/config.h"
 
 namespace tessera {
 

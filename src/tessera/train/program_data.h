@@ -1,8 +1,8 @@
 #pragma once
 /// Samples that a program makes itself as the data of a run.
 
+#include "tessera/config/config.h"
 #include "tessera/data/dataset.h"
-#include "tessera/train/config.h"
 
 namespace tessera {
 

@@ -6,9 +6,8 @@
 #include <memory>
 
 #include "tessera/base/size.h"
-#include "tessera/data/file.h"
+#include "tessera/files/file.h"
 #include "tessera/ir/print.h"
-#include "tessera/passes/compute_in.h"
 #include "tessera/passes/partition.h"
 #include "tessera/train/metrics.h"
 #include "tessera/train/output_folder.h"
@@ -136,18 +135,6 @@ class Observer {
 
 }  // namespace
 
-DType sums_of(const RunConfig& c) {
-  const bool told =
-      c.reduce_dtype != "auto" && std::ranges::find(kSumDTypes, c.reduce_dtype) != kSumDTypes.end();
-  if (told) return parse_dtype(c.reduce_dtype);
-  return c.fp16 ? DType::F16 : DType::F32;
-}
-
-std::optional<Precision> precision_of(const RunConfig& c) {
-  if (!c.bf16 && !c.fp16 && !c.mixed_precision) return std::nullopt;
-  return Precision{.compute = c.fp16 ? DType::F16 : DType::BF16, .sums = sums_of(c)};
-}
-
 std::vector<ProgramSource> writing_programs(const TextWriting& writing, std::int64_t texts,
                                             const Strategy& strategy) {
   std::vector<ProgramSource> out;
@@ -181,17 +168,6 @@ double share_of_full_step(const Plan& plan, std::string_view program) {
 
 std::int64_t evaluation_batch(const RunConfig& config) {
   return config.micro_batch_size * config.parallel.data();
-}
-
-bool judges_epochs(const RunConfig& config) {
-  if (config.epochs == 0 || !problems(config.model).empty()) return false;
-  const Task task = task_of(config.model);
-  return task.judge != nullptr || !task.perplexity_of.empty();
-}
-
-bool validates(const RunConfig& config) {
-  return (config.held_out > 0 || !config.valid_data.empty()) &&
-         (config.eval_every > 0 || config.eval_at_end || judges_epochs(config));
 }
 
 WantedPrograms wanted_programs(const RunConfig& config) {

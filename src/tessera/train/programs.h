@@ -5,17 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "tessera/config/config.h"
+#include "tessera/config/run_needs.h"
 #include "tessera/models/task.h"
-#include "tessera/passes/compute_in.h"
 #include "tessera/plan/compile.h"
-#include "tessera/train/config.h"
 
 namespace tessera {
-
-/// The floats in which gradients are added up: what reduce_dtype says, or leaves to the run.
-DType sums_of(const RunConfig& config);
-/// The 16-bit floats of a run in mixed precision; nullopt: all is f32.
-std::optional<Precision> precision_of(const RunConfig& config);
 
 /// Names of the programs of a plan.
 inline constexpr const char* kInitProgram = "init";    // writes the first value of every state
@@ -77,12 +72,6 @@ std::vector<ProgramSource> writing_programs(const TextWriting& writing, std::int
 
 /// The plan and those of later stages, in order.
 std::vector<const Plan*> plans_of(const Compiled& compiled);
-
-/// The run validates: after some steps, after epochs, or at the end.
-bool validates(const RunConfig& config);
-
-/// What the model predicts of the held-out data is judged after each epoch.
-bool judges_epochs(const RunConfig& config);
 
 /// Those that the run of `config` executes. One that neither validates nor tests neither compiles
 /// nor budgets "evaluate".

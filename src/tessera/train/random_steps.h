@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "tessera/train/config.h"
+#include "tessera/config/config.h"
 #include "tessera/train/crew.h"
 
 namespace tessera {

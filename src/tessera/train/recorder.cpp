@@ -1,6 +1,6 @@
 #include "tessera/train/recorder.h"
 
-#include "tessera/data/file.h"
+#include "tessera/files/file.h"
 #include "tessera/train/trace.h"
 
 namespace tessera {

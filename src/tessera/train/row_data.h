@@ -4,22 +4,13 @@
 #include <string>
 #include <vector>
 
+#include "tessera/config/config.h"
+#include "tessera/config/problems.h"
+#include "tessera/config/row_fields.h"
 #include "tessera/data/dataset.h"
 #include "tessera/models/task.h"
-#include "tessera/train/config.h"
-#include "tessera/train/problems.h"
 
 namespace tessera {
-
-/// Its task takes nothing but rows: of tables, sentences of tagged words, or questions.
-bool is_of_rows(const ModelConfig& model);
-/// Its rows are those of tables, whose columns have names.
-bool is_of_tables(const ModelConfig& model);
-
-/// config.data is tables, of which columns train.
-inline bool trains_on_rows(const RunConfig& config) {
-  return !config.text_column.empty() || is_of_rows(config.model);
-}
 
 /// Finds the columns of texts and labels that nobody told by their usual names, in the first file.
 /// With `may_lack_labels` the column of labels may be missing, as in rows to test on.
@@ -48,9 +39,6 @@ void complete_from_data(RunConfig& config, const Dataset& data);
 
 /// Dataset::digest of the rows that train.
 std::string row_digest(const RunConfig& config);
-
-/// What is wrong with the fields of rows, as far as no file has to be read for it.
-void find_row_problems(const RunConfig& config, Problems& problems);
 
 /// What is wrong with the data of a run for what its task takes of rows, and for its fields of
 /// samples; false: something is.

@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
+#include "tessera/config/problems.h"
 #include "tessera/data/dataset.h"
 #include "tessera/train/prepare.h"
-#include "tessera/train/problems.h"
 #include "tessera/train/row_data.h"
 #include "tessera/train/run_source.h"
 

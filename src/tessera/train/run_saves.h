@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "tessera/config/config.h"
 #include "tessera/train/best_checkpoint.h"
 #include "tessera/train/checkpoint_saver.h"
-#include "tessera/train/config.h"
 #include "tessera/train/metrics.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/rank_saver.h"

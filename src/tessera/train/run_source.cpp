@@ -2,10 +2,10 @@
 
 #include "tessera/base/text.h"
 #include "tessera/base/words.h"
+#include "tessera/checkpoint/checkpoint_manifest.h"
+#include "tessera/config/fields.h"
 #include "tessera/models/family.h"
-#include "tessera/train/checkpoint_manifest.h"
 #include "tessera/train/compare_runs.h"
-#include "tessera/train/fields.h"
 #include "tessera/train/output_check.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/pretrained_start.h"

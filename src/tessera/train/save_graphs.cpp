@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <memory>
 
-#include "tessera/data/file.h"
+#include "tessera/files/file.h"
 #include "tessera/plan/graph_dump.h"
 #include "tessera/train/output_folder.h"
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "tessera/checkpoint/checkpoint_write.h"
 #include "tessera/plan/plan.h"
-#include "tessera/train/checkpoint_write.h"
 
 namespace tessera {
 

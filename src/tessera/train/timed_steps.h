@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "tessera/comm/communicator.h"
+#include "tessera/config/config.h"
 #include "tessera/device/device.h"
-#include "tessera/train/config.h"
 
 namespace tessera {
 

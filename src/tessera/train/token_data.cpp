@@ -5,11 +5,11 @@
 #include "tessera/base/error.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
-#include "tessera/data/other_kinds.h"
+#include "tessera/config/fields/row.h"
+#include "tessera/config/told_fields.h"
+#include "tessera/files/other_kinds.h"
 #include "tessera/models/family.h"
-#include "tessera/train/fields/row.h"
 #include "tessera/train/prepare.h"
-#include "tessera/train/told_fields.h"
 
 namespace tessera {
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "tessera/config/config.h"
 #include "tessera/data/dataset.h"
-#include "tessera/train/config.h"
 
 namespace tessera {
 

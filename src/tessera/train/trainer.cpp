@@ -5,7 +5,8 @@
 #include <cmath>
 #include <memory>
 
-#include "tessera/data/file.h"
+#include "tessera/config/recorded.h"
+#include "tessera/files/file.h"
 #include "tessera/models/family.h"
 #include "tessera/train/about_run.h"
 #include "tessera/train/crew.h"
@@ -13,17 +14,16 @@
 #include "tessera/train/facts.h"
 #include "tessera/train/free_memory.h"
 #include "tessera/train/host_pool.h"
-#include "tessera/train/memory_cap.h"
 #include "tessera/train/output_check.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/product_rate.h"
 #include "tessera/train/programs.h"
-#include "tessera/train/recorded.h"
 #include "tessera/train/recorder.h"
 #include "tessera/train/run_evaluations.h"
 #include "tessera/train/run_facts.h"
 #include "tessera/train/run_saves.h"
 #include "tessera/train/run_texts.h"
+#include "tessera/train/within_cap.h"
 
 namespace tessera {
 

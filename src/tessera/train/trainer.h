@@ -4,11 +4,11 @@
 #include <atomic>
 #include <vector>
 
+#include "tessera/checkpoint/checkpoint_calls.h"
 #include "tessera/comm/communicator.h"
 #include "tessera/device/device.h"
 #include "tessera/runtime/executor.h"
 #include "tessera/train/callbacks.h"
-#include "tessera/train/checkpoint_calls.h"
 #include "tessera/train/metrics.h"
 #include "tessera/train/prepare.h"
 

@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "tessera/comm/communicator.h"
+#include "tessera/config/config.h"
 #include "tessera/device/device.h"
 #include "tessera/tensor/host_tensor.h"
-#include "tessera/train/config.h"
 
 namespace tessera {
 

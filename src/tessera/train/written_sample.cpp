@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "tessera/base/counted.h"
-#include "tessera/data/text.h"
-#include "tessera/data/token_stream.h"
+#include "tessera/files/text.h"
+#include "tessera/token_files/token_stream.h"
 #include "tessera/train/stop_texts.h"
 #include "tessera/train/token_data.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "tessera/data/samples.h"
-#include "tessera/train/config.h"
+#include "tessera/config/config.h"
+#include "tessera/token_files/samples.h"
 #include "tessera/train/generate.h"
 
 namespace tessera {

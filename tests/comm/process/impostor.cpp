@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
-#include "tessera/comm/process/introduce.h"
 #include "tessera/comm/process/letter.h"
-#include "tessera/comm/process/meeting_leader.h"
-#include "tessera/comm/process/sockets.h"
+#include "tessera/comm/process/tcp/introduce.h"
+#include "tessera/comm/process/tcp/meeting_leader.h"
+#include "tessera/comm/process/tcp/sockets.h"
 
 namespace {
 

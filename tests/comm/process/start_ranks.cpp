@@ -3,13 +3,13 @@
 /// Run:  start_ranks N PROGRAM ARGUMENT...
 ///       start_ranks --port               prints a port that is free now
 
-#include "tessera/apps/start_ranks.h"
+#include "tessera/launch/start_ranks.h"
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
-#include "tessera/comm/process/sockets.h"
+#include "tessera/comm/process/tcp/sockets.h"
 
 int main(int argc, char** argv) {
   if (argc == 2 && std::string(argv[1]) == "--port")

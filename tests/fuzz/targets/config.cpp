@@ -1,6 +1,6 @@
 /// The configuration of a run: from TOML, and as checkpoints record it.
 
-#include "tessera/train/config.h"
+#include "tessera/config/config.h"
 #include "fuzz/target.h"
 #include "tessera/apps/flags.h"
 

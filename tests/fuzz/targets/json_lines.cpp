@@ -4,8 +4,8 @@
 
 #include "fuzz/target.h"
 #include "tessera/base/utf8.h"
-#include "tessera/data/json_lines.h"
-#include "tessera/data/sentences.h"
+#include "tessera/files/json_lines.h"
+#include "tessera/token_files/sentences.h"
 
 namespace tessera::fuzz {
 

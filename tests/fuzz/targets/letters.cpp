@@ -12,9 +12,9 @@
 #include "tessera/comm/backend/call.h"
 #include "tessera/comm/process/hosts.h"
 #include "tessera/comm/process/letter.h"
-#include "tessera/comm/process/meeting_leader.h"
 #include "tessera/comm/process/notices.h"
-#include "tessera/comm/process/tcp_link.h"
+#include "tessera/comm/process/tcp/meeting_leader.h"
+#include "tessera/comm/process/tcp/tcp_link.h"
 
 namespace tessera::fuzz {
 

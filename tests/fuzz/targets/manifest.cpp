@@ -8,9 +8,9 @@
 
 #include "fuzz/target.h"
 #include "tessera/base/hash.h"
+#include "tessera/checkpoint/checkpoint.h"
+#include "tessera/checkpoint/checkpoint_manifest.h"
 #include "tessera/tensor/shard_copy.h"
-#include "tessera/train/checkpoint.h"
-#include "tessera/train/checkpoint_manifest.h"
 
 namespace tessera::fuzz {
 

@@ -2,7 +2,7 @@
 
 #include "tessera/train/metrics.h"
 #include "fuzz/target.h"
-#include "tessera/train/metric_series.h"
+#include "tessera/report/metric_series.h"
 
 namespace tessera::fuzz {
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "fuzz/target.h"
-#include "tessera/data/safetensors.h"
+#include "tessera/files/safetensors.h"
 
 namespace tessera::fuzz {
 

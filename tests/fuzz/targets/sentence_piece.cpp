@@ -1,7 +1,7 @@
 /// .model files of SentencePiece.
 
 #include "fuzz/target.h"
-#include "tessera/data/tokenizer.h"
+#include "tessera/tokenizers/tokenizer.h"
 
 namespace tessera::fuzz {
 

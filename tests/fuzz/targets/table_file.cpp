@@ -1,7 +1,7 @@
 /// Tables: the first byte says what the rest is, t: TSV, j: JSON lines, others: CSV. Written as
 /// CSV, what was read is read again.
 
-#include "tessera/data/table_file.h"
+#include "tessera/files/table_file.h"
 
 #include <algorithm>
 

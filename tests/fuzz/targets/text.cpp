@@ -1,13 +1,13 @@
 /// Text corpora: normalised, cleaned, made tokens of.
 
-#include "tessera/data/text.h"
+#include "tessera/files/text.h"
 #include <algorithm>
 
 #include "fuzz/target.h"
 #include "tessera/base/utf8.h"
-#include "tessera/data/clean.h"
-#include "tessera/data/token_stream.h"
-#include "tessera/data/vocabulary.h"
+#include "tessera/files/clean.h"
+#include "tessera/token_files/token_stream.h"
+#include "tessera/tokenizers/vocabulary.h"
 
 namespace tessera::fuzz {
 

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "fuzz/target.h"
-#include "tessera/data/indexed_dataset.h"
-#include "tessera/data/npy.h"
+#include "tessera/token_files/indexed_dataset.h"
+#include "tessera/token_files/npy.h"
 
 namespace tessera::fuzz {
 

@@ -2,7 +2,7 @@
 /// special_tokens_map.json and added_tokens.json beside a vocab.txt; and vocab.txt, which most
 /// damaged files are.
 
-#include "tessera/data/tokenizer.h"
+#include "tessera/tokenizers/tokenizer.h"
 #include "fuzz/target.h"
 #include "tessera/base/utf8.h"
 

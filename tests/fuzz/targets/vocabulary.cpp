@@ -1,6 +1,6 @@
 /// Vocabularies, as checkpoints record them.
 
-#include "tessera/data/vocabulary.h"
+#include "tessera/tokenizers/vocabulary.h"
 #include "fuzz/target.h"
 
 namespace tessera::fuzz {

@@ -11,13 +11,13 @@
 #include <sstream>
 #include <thread>
 
-#include "data/test_data.h"
 #include "docs/shown.h"
+#include "files/test_data.h"
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
-#include "tessera/data/indexed_dataset_writer.h"
-#include "tessera/data/process.h"
+#include "tessera/files/file.h"
+#include "tessera/files/process.h"
 #include "tessera/rapidformer/request.h"
+#include "tessera/token_files/indexed_dataset_writer.h"
 
 namespace tessera {
 

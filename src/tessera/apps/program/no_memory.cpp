@@ -8,7 +8,7 @@
 #include <new>
 
 #include "tessera/apps/command.h"
-#include "tessera/apps/out_of_memory.h"
+#include "tessera/launch/out_of_memory.h"
 
 // mimalloc, which this program is linked with, ends it where memory runs out. These throw, in all
 // of the program and its libraries, and say how much was asked for. The forms for arrays call them.

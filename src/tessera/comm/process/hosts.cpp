@@ -9,7 +9,7 @@
 #include "tessera/base/cores.h"
 #include "tessera/base/text.h"
 #include "tessera/comm/backend/cores.h"
-#include "tessera/comm/process/sockets.h"
+#include "tessera/comm/process/tcp/sockets.h"
 
 namespace tessera::process {
 

@@ -17,8 +17,8 @@
 #include "tessera/comm/backend/running.h"
 #include "tessera/comm/process/communicator.h"
 #include "tessera/comm/process/link.h"
-#include "tessera/comm/process/meeting.h"
-#include "tessera/comm/process/tcp_link.h"
+#include "tessera/comm/process/tcp/meeting.h"
+#include "tessera/comm/process/tcp/tcp_link.h"
 #include "tessera/comm/process/world.h"
 #include "tessera/comm/processes.h"
 

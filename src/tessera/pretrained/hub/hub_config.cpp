@@ -6,7 +6,7 @@
 
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
-#include "tessera/data/deep_json.h"
+#include "tessera/files/deep_json.h"
 #include "tessera/pretrained/hub/hub_folder.h"
 
 namespace tessera {

@@ -6,7 +6,7 @@
 
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
+#include "tessera/files/file.h"
 #include "tessera/ir/strategy.h"
 #include "tessera/pretrained/hub/hub_config.h"
 

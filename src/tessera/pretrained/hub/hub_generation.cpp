@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "tessera/base/text.h"
-#include "tessera/data/file.h"
+#include "tessera/files/file.h"
 #include "tessera/models/translation.h"
 #include "tessera/pretrained/hub/hub_keys.h"
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tessera/data/safetensors.h"
+#include "tessera/files/safetensors.h"
 
 namespace tessera {
 

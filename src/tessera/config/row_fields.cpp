@@ -1,0 +1,80 @@
+#include "tessera/config/row_fields.h"
+
+#include "tessera/base/text.h"
+#include "tessera/config/fields/row.h"
+#include "tessera/config/told_fields.h"
+#include "tessera/data/documents.h"
+#include "tessera/models/family.h"
+
+namespace tessera {
+
+namespace {
+
+/// Fields of other tasks; a column that is named twice.
+void find_label_problems(const RunConfig& config, Problems& problems) {
+  const bool labels = is_of_rows(config.model);
+  std::vector<std::string_view> others = data_fields(rows::kLabels);
+  if (labels) others = {"target-column"};
+  for (const std::string_view name : others) {
+    const auto told = config.asked_for.find(name);
+    if (told != config.asked_for.end())
+      problems.add(text(told->second, " does nothing with task ", family_task(config.model).name,
+                        labels ? "; leave it out" : "; leave it out, or give task ",
+                        labels ? "" : kSequenceClassification),
+                   {name, "task"});
+  }
+  if (!labels) return;
+  if (config.text_column.empty() && !config.text_pair_column.empty())
+    problems.add(text("text-pair-column is '", config.text_pair_column,
+                      "', and text-column is not given; give the column of first texts too"),
+                 {"text-column", "text-pair-column"});
+  const std::string* const columns[] = {&config.text_column, &config.text_pair_column,
+                                        &config.label_column};
+  for (int i = 0; i < 3; ++i) {
+    if (!columns[i]->empty() && *columns[i] == *columns[(i + 1) % 3])
+      problems.add(text("two of text-column, text-pair-column and label-column are '", *columns[i],
+                        "'; give each a column of its own"),
+                   {"text-column", "text-pair-column", "label-column"});
+  }
+}
+
+}  // namespace
+
+bool is_of_rows(const ModelConfig& model) {
+  const FamilyTask* const task = find_task(model);
+  return task != nullptr && task->of_rows;
+}
+
+bool is_of_tables(const ModelConfig& model) {
+  return is_of_rows(model) && !is_of_words(model) && !is_of_questions(model);
+}
+
+bool is_of_words(const ModelConfig& model) { return has_task(model, kTokenClassification); }
+
+bool is_of_questions(const ModelConfig& model) { return has_task(model, kQuestionAnswering); }
+
+void find_row_problems(const RunConfig& config, Problems& problems) {
+  if (find_task(config.model) == nullptr) return;  // reported before
+  find_label_problems(config, problems);
+  if (trains_on_rows(config)) {
+    if (!config.text_column.empty() && config.text_column == config.target_column)
+      problems.add(text("text-column and target-column are both '", config.text_column,
+                        "'; give the column of sources and that of targets"),
+                   {"text-column", "target-column"});
+    if (config.packing == to_text(Packing::Bfd) &&
+        !reads_field(config.model, "reset-attention-mask"))
+      problems.add(text("packing bfd keeps the documents of a sample apart, which family ",
+                        config.model.family, " cannot; give packing ", to_text(Packing::Wrapped)),
+                   {"packing", "family"});
+    return;
+  }
+  for (const std::string_view name : data_fields(rows::kRows)) {
+    const auto told = config.asked_for.find(name);
+    if (told != config.asked_for.end())
+      problems.add(text(told->second, " does nothing without text-column; give the column whose ",
+                        "texts train, or leave it out"),
+                   {name, "text-column"});
+  }
+}
+
+}  // namespace tessera

@@ -1,0 +1,153 @@
+#include "tessera/files/json_cells.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "tessera/base/error.h"
+#include "tessera/base/printable.h"
+#include "tessera/base/text.h"
+#include "tessera/base/utf8.h"
+#include "tessera/files/json_fault.h"
+#include "tessera/files/table_file.h"
+
+namespace tessera {
+
+namespace {
+
+/// Takes the wanted cells from the events of a parser. `path_` are the keys that lead to the value
+/// at hand, with points between them.
+class WantedCells final : public nlohmann::json_sax<nlohmann::json> {
+ public:
+  /// Of `keys` the first `needed` must be there.
+  WantedCells(std::string_view line, std::span<const std::string> keys, std::size_t needed,
+              const LinePlace& place)
+      : line_(line),
+        keys_(keys),
+        needed_(needed),
+        place_(place),
+        cells_(keys.size()),
+        found_(keys.size()) {}
+
+  std::vector<std::string> take() {
+    for (std::size_t i = 0; i < needed_; ++i) {
+      if (!found_[i])
+        fail(Fault::Data, where(), " has no key '", printable(keys_[i]), "'; ",
+             seen_.empty() ? "the object is empty"
+                           : text("its keys are ", column_names_text(seen_)));
+    }
+    return std::move(cells_);
+  }
+
+  std::vector<std::string> take_keys() { return std::move(seen_); }
+
+  bool null() final {
+    return wanted_ < static_cast<std::ptrdiff_t>(needed_) ? other("null") : cell("");
+  }
+  bool boolean(bool value) final { return cell(value ? "true" : "false"); }
+  bool number_integer(number_integer_t value) final { return cell(text(value)); }
+  bool number_unsigned(number_unsigned_t value) final { return cell(text(value)); }
+  bool number_float(number_float_t, const string_t& written) final { return cell(written); }
+  bool binary(binary_t&) final { return other("bytes"); }
+  bool string(string_t& value) final { return cell(std::move(value)); }
+  bool key(string_t& value) final {
+    if (in_lists_ > 0) return true;
+    path_.resize(prefixes_.back());
+    if (prefixes_.size() > 1) path_ += '.';
+    path_ += value;
+    const auto found = std::ranges::find(keys_, path_);
+    wanted_ = found == keys_.end() ? -1 : found - keys_.begin();
+    if (seen_.size() < kMostSeen) seen_.push_back(path_.substr(0, kMostOfName));
+    return true;
+  }
+  bool start_object(std::size_t) final {
+    if (in_lists_ > 0) return in_lists_++, true;
+    if (wanted_ >= 0) other("an object");
+    prefixes_.push_back(path_.size());
+    return true;
+  }
+  bool end_object() final {
+    if (in_lists_ > 0) return in_lists_--, true;
+    path_.resize(prefixes_.back());
+    prefixes_.pop_back();
+    return true;
+  }
+  bool start_array(std::size_t) final {
+    if (in_lists_ == 0) other("a list");
+    ++in_lists_;
+    return true;
+  }
+  bool end_array() final { return in_lists_--, true; }
+  bool parse_error(std::size_t at, const std::string&, const nlohmann::json::exception&) final {
+    fail(Fault::Data, where(), ", column ", at, ": ",
+         json_fault(line_, "a file with an object in each line, like {\"text\": \"...\"}"));
+  }
+
+ private:
+  static constexpr std::size_t kMostSeen = 32, kMostOfName = 64;
+
+  std::string where() const { return text("'", *place_.path, "' line ", place_.line); }
+  void require_object() const {
+    if (prefixes_.empty())
+      fail(Fault::Data, where(), " is JSON, but no object; give a file with an object in each ",
+           "line, like {\"text\": \"...\"}");
+  }
+  bool cell(std::string value) {
+    if (in_lists_ > 0) return true;
+    require_object();
+    if (wanted_ < 0) return true;
+    cells_[static_cast<std::size_t>(wanted_)] = std::move(value);
+    found_[static_cast<std::size_t>(wanted_)] = true;
+    wanted_ = -1;
+    return true;
+  }
+  bool other(const char* kind) {
+    if (in_lists_ > 0) return true;
+    require_object();
+    if (wanted_ >= 0)
+      fail(Fault::Data, where(), ": key '", printable(keys_[static_cast<std::size_t>(wanted_)]),
+           "' is ", kind, " where a text, a number, true or false is expected; give it one, or ",
+           "leave the line out");
+    return true;
+  }
+
+  std::string_view line_;
+  std::span<const std::string> keys_;
+  std::size_t needed_;
+  const LinePlace& place_;
+  std::vector<std::string> cells_;
+  std::vector<bool> found_;
+  std::vector<std::string> seen_;
+  std::string path_;
+  std::vector<std::size_t> prefixes_;  // of each object that is open: the length of its own path
+  std::int64_t in_lists_ = 0;          // lists, and objects in them, that are open
+  std::ptrdiff_t wanted_ = -1;         // the key of the value that follows; -1: none that is wanted
+};
+
+}  // namespace
+
+namespace {
+
+WantedCells read_line(std::string_view line, std::span<const std::string> keys, std::size_t needed,
+                      const LinePlace& place) {
+  if (const std::size_t bad = find_invalid_utf8(line); bad != std::string_view::npos)
+    fail(Fault::Data, "'", *place.path, "' line ", place.line, ", column ", bad + 1,
+         ": the byte there is not UTF-8; convert the file to UTF-8");
+  WantedCells wanted(line, keys, needed, place);
+  nlohmann::json::sax_parse(line.begin(), line.end(), &wanted);
+  return wanted;
+}
+
+}  // namespace
+
+std::vector<std::string> cells_in_line(std::string_view line, std::span<const std::string> keys,
+                                       const LinePlace& place, std::size_t may_lack) {
+  return read_line(line, keys, keys.size() - may_lack, place).take();
+}
+
+std::vector<std::string> keys_in_line(std::string_view line, const LinePlace& place) {
+  return read_line(line, {}, 0, place).take_keys();
+}
+
+}  // namespace tessera

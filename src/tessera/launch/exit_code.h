@@ -1,0 +1,30 @@
+#pragma once
+/// How a command ends: the exit code that an error means, and its message (docs/errors.md).
+
+#include <exception>
+#include <functional>
+
+#include "tessera/launch/console.h"
+
+namespace tessera {
+
+/// Runs `work`, which returns an exit code; an error is printed on the console, once, and gives the
+/// code that it means.
+int exit_code_of(Console& console, const std::function<int()>& work);
+
+/// The code of a command that ended with `code`: that of Fault::Resource, with a message, where all
+/// went well but for what it printed, which standard output did not take; kExitPipeClosed, without
+/// a message, where that is a closed pipe.
+int with_output_checked(int code, Console& console);
+
+/// Prints an error and returns the exit code that it means; one that was told before is not
+/// printed.
+int report_failure(const std::exception_ptr& failure, Console& console);
+
+/// Standard output was a pipe, and its reader ended first: 128 + SIGPIPE, as of any other program.
+inline constexpr int kExitPipeClosed = 141;
+
+/// Stopped on request with a good checkpoint: start again to go on.
+inline constexpr int kExitStopped = 75;
+
+}  // namespace tessera
