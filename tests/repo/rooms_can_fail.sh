@@ -19,6 +19,6 @@ finds() {
 
 finds "an include folder that shows every room" "s|^tensor\|.*|&;$here/../../src|" "tensor can include tessera/ir/"
 finds "a line that lets a room look up" 's/^ir\|tensor/ir|tensor;plan/' "lets ir use plan"
-finds "a line that lets a room look sideways" 's/^ir\|tensor/ir|tensor;data/' "lets ir use data"
+finds "a line that lets a room look sideways" 's/^ir\|tensor/ir|tensor;files/' "lets ir use files"
 finds "a room that lost its include folder" 's/^ops\|ir\|[^;]*;/ops|ir|/' "ops cannot include"
 finds "a room that is gone" '/^nn\|/d' "has no room nn"
