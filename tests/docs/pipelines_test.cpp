@@ -69,8 +69,8 @@ TEST(Pipelines, TheDocumentShowsWhatPlanSays) {
   complete(config);
   const auto device = make_cpu_device({.threads = 1});
   const Compiled compiled =
-      compile_programs(config, {.evaluate = false, .texts = 0, .stages = true}, *device);
-  PlannedPipeline planned = *planned_pipeline(compiled, config);
+      compile_programs(RunSetup(config), {.evaluate = false, .texts = 0, .stages = true}, *device);
+  PlannedPipeline planned = *planned_pipeline(compiled, RunSetup(config));
   planned.facts.stages.clear();  // the arena depends on the processor
   expect_text("docs/plan-output.md", kPipelinesTest, "pipeline", to_text(planned.report()));
 }

@@ -29,8 +29,8 @@ RunConfig config() {
 
 TEST(PlanOutput, TheDocumentShowsTheTrafficAndThePlacements) {
   const auto device = make_cpu_device({.threads = 1});
-  MeshReport report = mesh_report_of(
-      compile_programs(config(), {.evaluate = false, .texts = 0, .placed = true}, *device));
+  MeshReport report = mesh_report_of(compile_programs(
+      RunSetup(config()), {.evaluate = false, .texts = 0, .placed = true}, *device));
   expect_text(kPlanOutput, kThisFile, "traffic", traffic_text(report));
 
   // Of the first class of blocks, the second half of the feed-forward layer.
@@ -48,8 +48,8 @@ TEST(PlanOutput, TheDocumentShowsTheBuckets) {
   of.parallel.bucket_mb = 25;
   complete(of);
   const auto device = make_cpu_device({.threads = 1});
-  const std::string report =
-      traffic_text(mesh_report_of(compile_programs(of, {.evaluate = false, .texts = 0}, *device)));
+  const std::string report = traffic_text(
+      mesh_report_of(compile_programs(RunSetup(of), {.evaluate = false, .texts = 0}, *device)));
   const std::size_t line = report.find("  buckets: ");
   ASSERT_NE(line, std::string::npos) << report;
   expect_text(kPlanOutput, kThisFile, "buckets", report.substr(line));

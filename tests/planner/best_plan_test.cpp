@@ -47,9 +47,9 @@ struct Knobs {
 std::optional<Listed> whole_of(const RunConfig& base, const PlanChoice& choice) {
   try {
     const RunConfig run = with(base, choice);
-    WantedPrograms wanted = wanted_programs(run);
+    WantedPrograms wanted = wanted_programs(RunSetup(run));
     wanted.stages = true;
-    const Compiled compiled = compile_programs(run, wanted, described());
+    const Compiled compiled = compile_programs(RunSetup(run), wanted, described());
     const std::vector<const Plan*> plans = plans_of(compiled);
     Listed out{choice, 0, 0};
     for (const Plan* plan : plans) out.bytes = std::max(out.bytes, plan->peak_bytes());

@@ -56,7 +56,7 @@ TEST(Compose, ComesCloseToTheWhole) {
     if (each.pipeline > 1) choice.layout = composed.layout;
     const RunConfig run = with(base, choice);
     const Compiled compiled =
-        compile_programs(run, {.evaluate = false, .texts = 0, .stages = true}, *device);
+        compile_programs(RunSetup(run), {.evaluate = false, .texts = 0, .stages = true}, *device);
     const std::vector<const Plan*> plans = plans_of(compiled);
     const double seconds =
         predict(plans, kTrainProgram, pipeline_of(plans, kTrainProgram), machine).seconds;

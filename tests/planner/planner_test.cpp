@@ -67,9 +67,9 @@ PlanAnswer answer_of(const RunConfig& config, std::optional<std::int64_t> cap,
 /// The whole plan of a choice: seconds and bytes.
 std::pair<double, std::int64_t> whole(const RunConfig& base, const PlanChoice& choice) {
   const RunConfig run = with(base, choice);
-  WantedPrograms wanted = wanted_programs(run);
+  WantedPrograms wanted = wanted_programs(RunSetup(run));
   wanted.stages = true;
-  const Compiled compiled = compile_programs(run, wanted, device());
+  const Compiled compiled = compile_programs(RunSetup(run), wanted, device());
   const std::vector<const Plan*> plans = plans_of(compiled);
   std::int64_t peak = 0;
   for (const Plan* plan : plans) peak = std::max(peak, plan->peak_bytes());

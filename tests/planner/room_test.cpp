@@ -66,9 +66,9 @@ TEST(Room, NoPlanTakesLess) {
     for (std::size_t i = 0; i < plans.size(); i += c.every) {
       try {
         const RunConfig run = with(base, plans[i]);
-        WantedPrograms wanted = wanted_programs(run);
+        WantedPrograms wanted = wanted_programs(RunSetup(run));
         wanted.stages = true;
-        const Compiled compiled = compile_programs(run, wanted, *device);
+        const Compiled compiled = compile_programs(RunSetup(run), wanted, *device);
         std::int64_t bytes = 0;
         for (const Plan* plan : plans_of(compiled))
           bytes = std::max(bytes, capped_bytes(run, *plan));

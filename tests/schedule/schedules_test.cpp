@@ -122,6 +122,27 @@ bool overwritten(const Pipeline& pipeline, int chunk, std::int64_t slots) {
   return false;
 }
 
+/// The planner judges schedules by these columns alone.
+TEST(Schedules, ColumnsSayWhatSchedulesDo) {
+  for (const ScheduleDef& def : schedules()) {
+    SCOPED_TRACE(std::string(def.name));
+    const PipelineSize size{4, def.least_chunks, 12};
+    const Schedule made = make_schedule(def.name, size);
+    EXPECT_EQ(made.splits, def.splits_backward);
+    const std::int64_t alive = Pipeline(made).in_flight(0);
+    EXPECT_EQ(alive == size.microbatches * def.least_chunks, def.keeps_all) << alive;
+    if (def.dominated_by.empty()) continue;
+    const ScheduleDef& better = find_schedule(def.dominated_by);
+    EXPECT_TRUE(better.dominated_by.empty());
+    const Pipeline worse_one(made), better_one(make_schedule(better.name, size));
+    EXPECT_LE(makespan(better_one.play()), makespan(worse_one.play()));
+    for (int stage = 0; stage < size.stages; ++stage)
+      EXPECT_LE(better_one.in_flight(stage), worse_one.in_flight(stage));
+  }
+  EXPECT_EQ(simplest_schedule(false).name, kUsualSchedule);
+  EXPECT_TRUE(simplest_schedule(true).splits_backward);
+}
+
 TEST(Schedules, TakeTheTimeOfTheirFormulas) {
   for (const Case& c : cases(5)) {
     SCOPED_TRACE(c.text());

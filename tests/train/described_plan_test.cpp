@@ -67,7 +67,7 @@ std::string outline(const Plan& plan) {
 
 std::vector<Plan> plans_for(const RunConfig& config, Device& device) {
   Compiled compiled =
-      compile_programs(config, {.evaluate = false, .texts = 0, .stages = true}, device);
+      compile_programs(RunSetup(config), {.evaluate = false, .texts = 0, .stages = true}, device);
   std::vector<Plan> out = std::move(compiled.others);
   out.insert(out.begin(), std::move(compiled.plan));
   return out;

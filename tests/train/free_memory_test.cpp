@@ -81,7 +81,8 @@ TEST(FreeMemory, ARunThatFitsIsNotSpokenOf) {
   RunConfig config = small_config();
   complete(config);
   const std::unique_ptr<Device> device = make_cpu_device({1, -1});
-  const Compiled compiled = compile_programs(config, wanted_programs(config), *device);
+  const Compiled compiled =
+      compile_programs(RunSetup(config), wanted_programs(RunSetup(config)), *device);
   EXPECT_EQ(short_of_memory(config, compiled.plan, *device, nullptr), "");
   Plan large = compiled.plan;
   large.state_bytes.device = std::int64_t{1} << 50;

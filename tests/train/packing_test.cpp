@@ -58,7 +58,8 @@ class RowRun : public TrainerTest {
   /// The programs of a run, with the first value of every state.
   std::unique_ptr<Crew> crew_of(const RunConfig& config) {
     auto out = std::make_unique<Crew>(
-        compile_programs(config, {.train = true, .evaluate = true, .texts = 0}, *device_).plan,
+        compile_programs(RunSetup(config), {.train = true, .evaluate = true, .texts = 0}, *device_)
+            .plan,
         *device_);
     out->run(kInitProgram);
     return out;
@@ -199,7 +200,8 @@ TEST_F(RowRun, BucketsChangeNothingButThePadding) {
     const auto samples = task.train_samples(run.data, sample_choices(run.config));
     const auto narrow = crew_of(run.config), wide = crew_of(run.config);
     std::map<std::int64_t, std::string> program_of;
-    for (const TrainProgram& program : train_programs(run.config))
+    const RunSetup setup(run.config);
+    for (const TrainProgram& program : setup.trains)
       program_of[program.bucket_length] = program.name;
     std::set<std::int64_t> lengths;
     for (std::int64_t step = 0; step < 10; ++step) {

@@ -124,7 +124,8 @@ TEST(Plan, PresetsAreNearTheirBoundHoweverTheyAreCut) {
       config.micro_batch_size = config.global_batch_size / microbatches;
       complete(config);
       const Plan plan =
-          compile_programs(config, {.train = true, .evaluate = true, .texts = 0}, *device).plan;
+          compile_programs(RunSetup(config), {.train = true, .evaluate = true, .texts = 0}, *device)
+              .plan;
       const double over =
           static_cast<double>(plan.peak_bytes()) / static_cast<double>(plan.lower_bound_bytes()) -
           1;

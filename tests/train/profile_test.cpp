@@ -77,7 +77,8 @@ TEST_F(ProfileTest, HasEveryCallOfEveryRecordedStep) {
   const RunConfig c = run(config());
   EXPECT_EQ(path_, c.profile);
   const Json trace = Json::parse(std::ifstream(c.profile));
-  const Executor executor(compile_programs(c, {true, false, false}, *device_).plan, *device_);
+  const Executor executor(compile_programs(RunSetup(c), {true, false, false}, *device_).plan,
+                          *device_);
 
   std::vector<std::pair<double, double>> steps, kernels;  // begin and end in microseconds
   std::map<std::string, int> times_of;
@@ -149,7 +150,8 @@ TEST_F(ProfileTest, TheFileHasTheTable) {
     EXPECT_GT(row.at("floor_seconds"), 0) << row;
   }
   EXPECT_NEAR(seconds, profile.at("step_seconds"), 1e-9);
-  const Executor executor(compile_programs(c, {true, false, false}, *device_).plan, *device_);
+  const Executor executor(compile_programs(RunSetup(c), {true, false, false}, *device_).plan,
+                          *device_);
   EXPECT_EQ(calls, executor.calls_of_run(kTrainProgram));
   EXPECT_NE(table_.find("profile of steps 3 to 5 on cpu x 2"), std::string::npos) << table_;
   double shares = 0;
@@ -166,7 +168,7 @@ TEST_F(ProfileTest, RecordingAllocatesNothing) {
   RunConfig c = config();
   complete(c);
   c.model.vocabulary = 19;
-  Executor executor(compile_programs(c, {true, false, false}, *device_).plan, *device_);
+  Executor executor(compile_programs(RunSetup(c), {true, false, false}, *device_).plan, *device_);
   executor.run(kInitProgram);
   const auto fill = [](BatchInputs& batch) {
     for (const char* name : {"ids", "labels"}) std::ranges::fill(batch.fill<std::int32_t>(name), 0);

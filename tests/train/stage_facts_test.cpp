@@ -44,9 +44,9 @@ class StageFacts : public TrainerTest {
     std::optional<PreparedRun> prepared = prepare_run(c, problems);
     problems.raise();
     const RunConfig complete = prepared->config;
-    WantedPrograms wanted = wanted_programs(complete);
+    WantedPrograms wanted = wanted_programs(RunSetup(complete));
     wanted.stages = true;
-    Compiled compiled = compile_programs(complete, wanted, *make_cpu_device({1, -1}));
+    Compiled compiled = compile_programs(RunSetup(complete), wanted, *make_cpu_device({1, -1}));
     plans.push_back(std::move(compiled.plan));
     for (Plan& plan : compiled.others) plans.push_back(std::move(plan));
     Summary out;

@@ -137,7 +137,7 @@ RunConfig trial_config(const RunConfig& config, const Trial& trial, const Machin
 /// What is predicted of a trial.
 Prediction predicted(const RunConfig& config, Device& device, const Machine& machine) {
   const WantedPrograms wanted{.evaluate = false, .texts = 0, .stages = true};
-  const Compiled compiled = compile_programs(config, wanted, device);
+  const Compiled compiled = compile_programs(RunSetup(config), wanted, device);
   const std::vector<const Plan*> plans = plans_of(compiled);
   return predict(plans, kTrainProgram, pipeline_of(plans, kTrainProgram), machine);
 }

@@ -197,15 +197,16 @@ int evaluate_on(Communicator* launched, const EvaluationAsked& asked, Console& c
   }
   const WantedPrograms wanted{
       .train = false, .evaluate = programs.texts == 0, .texts = programs.texts};
+  const RunSetup setup(config);
   on_ranks(config, launched, console, [&](Communicator* world, Device& device) {
     const int rank = world == nullptr ? 0 : world->rank();
-    Crew crew(compile_programs(config, wanted, device, rank).plan, device, world, kFast);
+    Crew crew(compile_programs(setup, wanted, device, rank).plan, device, world, kFast);
     if (rank > 0) return crew.follow();
     load_weights(crew, *evaluation);
     if (asked.predicts) {
-      print_predicted(predict(crew, *evaluation), asked, console);
+      print_predicted(predict(crew, setup, *evaluation), asked, console);
     } else {
-      print_evaluated(evaluate(crew, *evaluation), asked, console);
+      print_evaluated(evaluate(crew, setup, *evaluation), asked, console);
     }
     crew.dismiss();
   });

@@ -202,13 +202,14 @@ void print_plan(RunConfig config, const PlanRequest& request, Console& console) 
   const std::string fitted = fit_to_cap(config, nullptr, console);
   if (!fitted.empty()) console.err << "notice: " << fitted << "\n";
   const std::unique_ptr<Device> device = planned_device(config);
-  WantedPrograms wanted = wanted_programs(config);
+  const RunSetup setup(config);
+  WantedPrograms wanted = wanted_programs(setup);
   wanted.placed = request.placements;
   wanted.stages = true;
-  const Compiled compiled = compile_programs(config, wanted, *device);
-  const PlanReport report = report_of(compiled, config);
+  const Compiled compiled = compile_programs(setup, wanted, *device);
+  const PlanReport report = report_of(compiled, setup);
   if (!request.picture.empty())
-    write_atomically(request.picture, planned_pipeline(compiled, config)->svg());
+    write_atomically(request.picture, planned_pipeline(compiled, setup)->svg());
   if (request.json) {
     console.out << to_json(report);
     return;

@@ -259,12 +259,13 @@ int sample_on(Communicator* launched, SampleRequest request, Console& console) {
   const Writing writing = find_writing(launched, request, source);
   const RunConfig& config = writing.config;
   for (const std::string& notice : request.notices) console.err << "notice: " << notice << "\n";
+  const RunSetup setup(config);
   const WantedPrograms wanted{.train = false, .evaluate = false, .texts = writing.texts};
   on_ranks(config, launched, console, [&](Communicator* world, Device& device) {
     const int rank = world == nullptr ? 0 : world->rank();
     std::optional<Crew> made;
     naming_texts(request, writing.texts, [&] {
-      made.emplace(compile_programs(config, wanted, device, rank).plan, device, world, kFast);
+      made.emplace(compile_programs(setup, wanted, device, rank).plan, device, world, kFast);
     });
     Crew& crew = *made;
     if (rank > 0) return crew.follow();

@@ -114,9 +114,9 @@ SearchMode search_mode_of(std::string_view name) {
 }
 
 std::string search_text(const RunConfig& config, SearchMode mode, double memory_cap) {
-  Graph step = train_step(task_of(config.model), config.optimizer, config.global_batch_size);
-  if (const std::optional<Precision> precision = precision_of(config))
-    step = compute_in(step, *precision);
+  const RunSetup setup(config);
+  Graph step = train_step(setup.task(), config.optimizer, config.global_batch_size);
+  if (setup.precision) step = compute_in(step, *setup.precision);
   step = simplify(merge_pads(step));
   Strategy strategy{mesh_to_search(config.parallel.devices, config.parallel.machine)};
   if (mode == SearchMode::ShardingPropagation) {  // it needs something to go on from

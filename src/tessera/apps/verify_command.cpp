@@ -137,7 +137,7 @@ int verify_on(Communicator* launched, const VerifyRequest& request, Console& con
   report.rounding_left_out = precision_of(config).has_value();
   if (config.fp16) report.loss_scale = config.optimizer.loss_scale.initial;
   report.devices = config.parallel.devices;
-  report.mesh = mesh_text(strategy_of(config.parallel, BatchSplit::Cut, config.model));
+  report.mesh = mesh_text(RunSetup(config).cut);
   const std::string overflow = overflow_of(one);
   if (request.as_json) {
     console.out << to_json(report);

@@ -138,7 +138,7 @@ struct RunConfig {
   /// Per device: samples of a step over those that the data parallel devices compute at a time.
   std::int64_t micro_batches() const {
     const std::int64_t at_a_time = micro_batch_size * parallel.data();
-    return (global_batch_size + at_a_time - 1) / at_a_time;
+    return at_a_time == 0 ? 1 : (global_batch_size + at_a_time - 1) / at_a_time;
   }
 };
 

@@ -46,11 +46,12 @@ void find_problems(const RunConfig& config, Problems& problems) {
     problems.gather([&] { check_step_sizes(model, config.global_batch_size); },
                     {"global-batch-size", "layers", "decoder-layers", "width", "ffn-width",
                      "context", "source-context", "vocab-size"});
-    if (config.sample_every > 0 && !task_of(model).text)
+    const Task task = task_of(model);
+    if (config.sample_every > 0 && !task.text)
       problems.add(text("sample-every ", config.sample_every, " does nothing with family ",
                         model.family, ", which writes no text; give sample-every 0"),
                    {"sample-every", "family"});
-    if (config.eval_texts > 0) find_eval_texts_problems(config, task_of(model), problems);
+    if (config.eval_texts > 0) find_eval_texts_problems(config, task, problems);
   }
   const TokenizerChoice tokenizer = tokenizer_choice(config);
   if (!tokenizer.none()) {
@@ -217,7 +218,7 @@ void find_eval_texts_problems(const RunConfig& config, const Task& task, Problem
     problems.add(text(nothing, "with family ", config.model.family,
                       ", which writes no text from a source; give eval-texts 0"),
                  {"eval-texts", "family"});
-  } else if (!validates(config)) {
+  } else if (!validates(config, task)) {
     problems.add(text(nothing,
                       "without a validation; give eval-every or eval-at-end, with held-out "
                       "or valid-data, or give eval-texts 0"),

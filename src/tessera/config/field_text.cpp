@@ -29,12 +29,11 @@ struct Names<SampleOrder> {
 };
 template <>
 struct Names<OptimizerKind> {
-  static constexpr std::array<std::string_view, 5> kList = {"adamw", "adam", "sgd", "lamb",
-                                                            "adam-weight-decay"};
+  static constexpr auto kList = kOptimizerNames;
 };
 template <>
 struct Names<ScheduleKind> {
-  static constexpr std::array<std::string_view, 3> kList = {"constant", "linear", "cosine"};
+  static constexpr auto kList = kScheduleNames;
 };
 
 /// What set_text has to say where a value does not fit.

@@ -2,9 +2,6 @@
 
 #include <algorithm>
 
-#include "tessera/models/family.h"
-#include "tessera/models/task.h"
-
 namespace tessera {
 
 DType sums_of(const RunConfig& c) {
@@ -19,15 +16,13 @@ std::optional<Precision> precision_of(const RunConfig& c) {
   return Precision{.compute = c.fp16 ? DType::F16 : DType::BF16, .sums = sums_of(c)};
 }
 
-bool judges_epochs(const RunConfig& config) {
-  if (config.epochs == 0 || !problems(config.model).empty()) return false;
-  const Task task = task_of(config.model);
-  return task.judge != nullptr || !task.perplexity_of.empty();
+bool judges_epochs(const RunConfig& config, const Task& task) {
+  return config.epochs > 0 && (task.judge != nullptr || !task.perplexity_of.empty());
 }
 
-bool validates(const RunConfig& config) {
+bool validates(const RunConfig& config, const Task& task) {
   return (config.held_out > 0 || !config.valid_data.empty()) &&
-         (config.eval_every > 0 || config.eval_at_end || judges_epochs(config));
+         (config.eval_every > 0 || config.eval_at_end || judges_epochs(config, task));
 }
 
 }  // namespace tessera

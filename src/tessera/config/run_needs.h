@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "tessera/config/config.h"
+#include "tessera/models/task.h"
 #include "tessera/passes/compute_in.h"
 
 namespace tessera {
@@ -15,9 +16,9 @@ DType sums_of(const RunConfig& config);
 std::optional<Precision> precision_of(const RunConfig& config);
 
 /// The run validates: after some steps, after epochs, or at the end.
-bool validates(const RunConfig& config);
+bool validates(const RunConfig& config, const Task& task);
 
 /// What the model predicts of the held-out data is judged after each epoch.
-bool judges_epochs(const RunConfig& config);
+bool judges_epochs(const RunConfig& config, const Task& task);
 
 }  // namespace tessera

@@ -7,6 +7,7 @@
 
 #include "tessera/ir/gather_scope.h"
 #include "tessera/ir/recompute.h"
+#include "tessera/schedule/schedule.h"
 #include "tessera/tensor/sharding.h"
 
 namespace tessera {
@@ -48,7 +49,7 @@ struct ChunkPin {
 struct PipelineStrategy {
   int stages = 1;
   int chunks = 1;  // per stage
-  std::string schedule = "1f1b";
+  std::string schedule{kUsualSchedule};
   std::vector<ChunkPin> pins = {};  // if several match, the last one holds
 
   int total() const { return stages * chunks; }

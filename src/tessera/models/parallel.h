@@ -22,15 +22,15 @@ struct ParallelConfig {
   std::int64_t devices = 1;
   std::int64_t pipeline = 1;        // stages: each has devices / pipeline consecutive ranks
   std::int64_t virtual_stages = 0;  // chunks on each stage; 0: the fewest that the schedule admits
-  std::string schedule = "1f1b";    // of schedule_names()
-  std::vector<ChunkPin> chunks = {};  // blocks by hand: chunks_by_layer(); all others by cost
-  std::string layout = {};            // how many layers each chunk has: "3,4,4,3"; empty: by cost
-  std::int64_t tensor = 1;            // tp shards heads, hidden widths and the vocabulary
-  std::int64_t context = 1;           // cp shards the sequence
-  bool sequence = false;              // tp also shards the residual stream, along the sequence
-  bool shard_optimizer = false;       // dp shards moments: ZeRO-1
-  bool shard_gradients = false;       // dp also shards accumulated gradients: ZeRO-2
-  bool shard_parameters = false;      // dp also shards stored parameters: ZeRO-3, FSDP
+  std::string schedule{kUsualSchedule};  // of schedule_names()
+  std::vector<ChunkPin> chunks = {};     // blocks by hand: chunks_by_layer(); all others by cost
+  std::string layout = {};        // how many layers each chunk has: "3,4,4,3"; empty: by cost
+  std::int64_t tensor = 1;        // tp shards heads, hidden widths and the vocabulary
+  std::int64_t context = 1;       // cp shards the sequence
+  bool sequence = false;          // tp also shards the residual stream, along the sequence
+  bool shard_optimizer = false;   // dp shards moments: ZeRO-1
+  bool shard_gradients = false;   // dp also shards accumulated gradients: ZeRO-2
+  bool shard_parameters = false;  // dp also shards stored parameters: ZeRO-3, FSDP
   /// Ranks over which ZeRO spreads a state, neighbours along dp; the others have copies of it. It
   /// divides data(); 0: all of them.
   std::int64_t shard_size = 0;

@@ -1,7 +1,9 @@
 #pragma once
 /// Optimizers and schedules, as graphs over states.
 
+#include <array>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/base/field_problems.h"
@@ -15,7 +17,10 @@ namespace tessera {
 /// p -= lr * (m / (sqrt(v) + eps) + weight_decay * p). MindSpore's defaults for it are eps 1e-6 and
 /// weight_decay 0.
 enum class OptimizerKind { AdamW, Adam, Sgd, Lamb, AdamWeightDecay };
+inline constexpr std::array<std::string_view, 5> kOptimizerNames = {"adamw", "adam", "sgd", "lamb",
+                                                                    "adam-weight-decay"};
 enum class ScheduleKind { Constant, Linear, Cosine };
+inline constexpr std::array<std::string_view, 3> kScheduleNames = {"constant", "linear", "cosine"};
 
 struct ScheduleConfig {
   ScheduleKind kind = ScheduleKind::Cosine;

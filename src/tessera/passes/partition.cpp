@@ -217,7 +217,7 @@ class Partitioner {
 }  // namespace
 
 Program partition(const Graph& placed, const Machine& machine, MoveStyle style) {
-  const Pipeline one(make_schedule("1f1b", {1, 1, placed.mesh().size(kMicrobatchAxis)}));
+  const Pipeline one(make_schedule(kUsualSchedule, {1, 1, placed.mesh().size(kMicrobatchAxis)}));
   return partition(placed, one, 0, machine, style);
 }
 

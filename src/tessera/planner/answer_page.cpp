@@ -130,7 +130,7 @@ std::string to_html(const PlanAnswer& answer, const PlanQuestion& question) {
   out += page::heading("Time of a step, of the device that works longest") +
          time_table(answer.best().verdict.predicted) + speed_part(answer, question);
   out += page::heading("Topology") + page::wide(topology_svg(answer, question));
-  if (const auto pipeline = planned_pipeline(*answer.compiled, answer.config))
+  if (const auto pipeline = planned_pipeline(*answer.compiled, RunSetup(answer.config)))
     out += page::heading("The pipeline in time") + page::wide(pipeline->svg());
   out += page::heading("Memory by stage") + memory_part(answer);
   out += page::heading("What binds") + shares(answer);

@@ -5,6 +5,7 @@
 #include "tessera/base/counted.h"
 #include "tessera/base/text.h"
 #include "tessera/config/fields.h"
+#include "tessera/models/family.h"
 #include "tessera/planner/knobs.h"
 #include "tessera/train/memory_choice.h"
 
@@ -22,6 +23,32 @@ std::string runs_text(const std::vector<std::int64_t>& layout) {
   return join(out);
 }
 
+/// "0-3,8": numbers that rise, as ranges.
+std::string ranges_text(const std::vector<std::int64_t>& numbers) {
+  std::vector<std::string> out;
+  for (std::size_t first = 0, last = 0; first < numbers.size(); first = last + 1) {
+    for (last = first; last + 1 < numbers.size() && numbers[last + 1] == numbers[last] + 1;) ++last;
+    out.push_back(first == last ? text(numbers[first]) : text(numbers[first], "-", numbers[last]));
+  }
+  return join(out, ",");
+}
+
+/// The layers that are computed again; "all".
+std::string layers_text(const PlanChoice& choice, std::int64_t layers) {
+  if (!choice.told_layers.empty()) return choice.told_layers;
+  if (choice.recomputed.empty()) return "all";
+  const std::vector<std::int64_t> one = {layers};
+  const std::vector<std::int64_t>& layout = choice.layout.empty() ? one : choice.layout;
+  std::vector<std::int64_t> out;
+  std::int64_t first = 0;
+  for (std::size_t c = 0; c < layout.size(); ++c) {
+    for (std::int64_t i = 0; i < std::min(choice.recomputed[c], layout[c]); ++i)
+      out.push_back(first + i);
+    first += layout[c];
+  }
+  return std::ssize(out) == layers ? "all" : ranges_text(out);
+}
+
 /// What a plan chooses in other words, and the cap, which has been kept.
 bool is_told_apart(std::string_view name) {
   return name == "memory-cap" || std::ranges::any_of(knobs(), [&](const Knob& knob) {
@@ -32,18 +59,42 @@ bool is_told_apart(std::string_view name) {
 
 }  // namespace
 
+ParallelConfig parallel_of(const RunConfig& base, const PlanChoice& choice) {
+  const bool stages = choice.pipeline > 1;
+  ParallelConfig out = base.parallel;
+  out.devices = choice.devices();
+  out.tensor = choice.tensor;
+  out.context = choice.context;
+  out.pipeline = choice.pipeline;
+  out.sequence = choice.sequence;
+  out.schedule = stages ? choice.schedule : kUsualSchedule;
+  out.virtual_stages = stages ? choice.chunks : 0;
+  out.layout = stages ? join(choice.layout, ",") : "";
+  out.shard_size = choice.zero > 0 ? choice.shard_size : 0;
+  out.recompute = choice.recompute;
+  out.recompute_layers = layers_text(choice, layer_count(base.model));
+  out.offload = choice.offload;
+  if (!choice.order.empty()) out.rank_order = choice.order;
+  return out;
+}
+
 RunConfig with(const RunConfig& base, const PlanChoice& choice) {
-  static const RunConfig kUsual;
   RunConfig out = base;
-  const auto set = [&](std::string_view name, const std::string& value) {
-    if (const Field* field = find_field(name).field) set_text(*field, out, value, name);
-  };
-  for (const Knob& knob : knobs()) {
-    const std::optional<std::string> value = knob.value(choice, base);
-    if (!value) continue;
-    set(knob.field, knob.written ? *value : get_text(*find_field(knob.field).field, kUsual));
-    for (const std::string& other : split(knob.others, ' '))
-      if (const Field* field = find_field(other).field) set(other, get_text(*field, kUsual));
+  out.parallel = parallel_of(base, choice);
+  out.data_parallel = 0;
+  out.micro_batch_size = choice.micro_batch_size;
+  out.zero_stage = choice.zero;
+  out.zero1 = out.zero2 = out.zero3 = out.fsdp = false;
+  out.recompute_granularity = to_text(choice.recompute);
+  out.checkpoint_activations = false;
+  out.offload_optimizer = choice.offload.moments;
+  out.offload_gradients = choice.offload.gradients;
+  out.offload_parameters = choice.offload.parameters;
+  out.offload_activations = choice.offload.activations;
+  if (choice.floats != Floats::AsAsked) {
+    out.bf16 = choice.floats == Floats::BF16;
+    out.fp16 = choice.floats == Floats::F16;
+    out.mixed_precision = false;
   }
   complete(out);
   return out;
@@ -69,8 +120,9 @@ std::vector<const Field*> plan_fields(const RunConfig& base, const PlanChoice& c
       out.push_back(&field);
   }
   for (const Knob& knob : knobs()) {
-    const bool said = knob.value(choice, base) || base.asked_for.contains(knob.field);
-    if (knob.written && said) out.push_back(find_field(knob.field).field);
+    const bool chosen = knob.written == Knob::Written::Always || choice.floats != Floats::AsAsked;
+    if (knob.written != Knob::Written::No && (chosen || base.asked_for.contains(knob.field)))
+      out.push_back(find_field(knob.field).field);
   }
   return out;
 }

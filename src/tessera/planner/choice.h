@@ -7,6 +7,7 @@
 
 #include "tessera/config/config.h"
 #include "tessera/config/fields.h"
+#include "tessera/schedule/schedule.h"
 
 namespace tessera {
 
@@ -17,7 +18,7 @@ struct PlanChoice {
   std::int64_t data = 1, tensor = 1, context = 1, pipeline = 1;
   bool sequence = false;
   std::string order = {};                 // rank-order; empty: the usual one
-  std::string schedule = "1f1b";          // where there are several stages
+  std::string schedule{kUsualSchedule};   // where there are several stages
   std::int64_t chunks = 1;                // on each stage
   std::vector<std::int64_t> layout = {};  // layers of each chunk; empty: one chunk
   std::int64_t micro_batch_size = 1;
@@ -33,6 +34,10 @@ struct PlanChoice {
   std::int64_t total_chunks() const { return pipeline * chunks; }
   friend bool operator==(const PlanChoice&, const PlanChoice&) = default;
 };
+
+/// How a run of `choice` is spread: all that it does not choose is as in `base`. What ZeRO's stage
+/// shards, complete() says.
+ParallelConfig parallel_of(const RunConfig& base, const PlanChoice& choice);
 
 /// `base` with what `choice` says, complete. Layers are those of base's model.
 RunConfig with(const RunConfig& base, const PlanChoice& choice);

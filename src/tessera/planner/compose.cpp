@@ -9,6 +9,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/index.h"
+#include "tessera/schedule/schedule.h"
 
 namespace tessera {
 
@@ -347,7 +348,8 @@ void Composer::place(Shape& shape) {
   for (int c = 0; c < of.chunks(); ++c) {
     shape.stage_of.push_back(of.stage_of(c));
     InFlight in_flight = in_flight_of(of, c);
-    if (choice.schedule == "gpipe") in_flight.kept = in_flight.kept_long = static_cast<double>(m);
+    if (find_schedule(choice.schedule).keeps_all)
+      in_flight.kept = in_flight.kept_long = static_cast<double>(m);
     shape.in_flight.push_back(in_flight);
   }
 }

@@ -45,8 +45,10 @@ std::vector<Share> shares_of(const Prediction& p) {
 std::string respects(const PlanChoice& a, const PlanChoice& b, const RunConfig& base) {
   std::vector<std::string_view> out;
   bool order = false;
+  const RunConfig of_a = with(base, a), of_b = with(base, b);
   for (const Knob& knob : knobs()) {
-    if (knob.respect.empty() || knob.value(a, base) == knob.value(b, base)) continue;
+    const Field& field = *find_field(knob.field).field;
+    if (knob.respect.empty() || get_text(field, of_a) == get_text(field, of_b)) continue;
     if (knob.field == "rank-order")
       order = true;  // it follows from other sizes
     else if (out.empty() || out.back() != knob.respect)

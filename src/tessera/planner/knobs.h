@@ -1,8 +1,8 @@
 #pragma once
-/// What the planner chooses about a run, a row for each field of the configuration that says it.
+/// What the planner chooses about a run, a row for each field of the configuration that says it;
+/// with() in choice.h sets them.
 
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,10 +17,9 @@ struct Knob {
   std::string_view others;
   /// In which respect plans differ that differ in it; empty: it follows from others.
   std::string_view respect;
-  /// The value of the field; nothing where the choice leaves it as it is. Layers and what the axes'
-  /// order is without a choice are those of `base`.
-  std::optional<std::string> (*value)(const PlanChoice& choice, const RunConfig& base);
-  bool written = true;  // into a planned run; else others say it
+  /// Into a planned run: no where others say it.
+  enum class Written : std::uint8_t { Always, WhereChosen, No };
+  Written written = Written::Always;
 };
 
 /// In the order in which flags are printed.

@@ -8,13 +8,13 @@ namespace tessera {
 
 PlanSpeed speed_of(const PlanAnswer& answer, const PlanQuestion& question) {
   const RunConfig& config = answer.config;
+  const RunSetup setup(config);
   const double seconds = answer.best().seconds();
   PlanSpeed out;
   out.samples_per_s = static_cast<double>(config.global_batch_size) / seconds;
-  out.tokens_per_s = out.samples_per_s * static_cast<double>(task_of(config.model).tokens);
+  out.tokens_per_s = out.samples_per_s * static_cast<double>(setup.task().tokens);
   if (question.machine.name.empty()) return out;  // its rates are round figures
-  const std::optional<Precision> precision = precision_of(config);
-  const DType floats = precision ? precision->compute : DType::F32;
+  const DType floats = setup.precision ? setup.precision->compute : DType::F32;
   out.peak_flops_per_s = 1e9 * question.machine.device.of(floats).gigaflops_per_s;
   double flops = 0;  // of a rank of each stage
   const std::vector<const Plan*> stages = plans_of(*answer.compiled);

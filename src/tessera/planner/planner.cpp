@@ -19,9 +19,10 @@ namespace {
 
 /// The whole plan of a choice.
 std::shared_ptr<const Compiled> compile_whole(const RunConfig& config, const DeviceOf& device_of) {
-  WantedPrograms wanted = wanted_programs(config);
+  const RunSetup setup(config);
+  WantedPrograms wanted = wanted_programs(setup);
   wanted.stages = true;
-  return std::make_shared<const Compiled>(compile_programs(config, wanted, device_of(config)));
+  return std::make_shared<const Compiled>(compile_programs(setup, wanted, device_of(config)));
 }
 
 Prediction predict_whole(const Compiled& compiled, const Machine& machine) {

@@ -53,7 +53,7 @@ Mesh in_order(const Mesh& mesh, const std::string& order, const PlanChoice& choi
 }
 
 bool splits(const PlanChoice& choice) {
-  return choice.pipeline > 1 && (choice.schedule == "zb-h1" || choice.schedule == "zb-v");
+  return choice.pipeline > 1 && find_schedule(choice.schedule).splits_backward;
 }
 
 }  // namespace
@@ -220,19 +220,15 @@ std::vector<Plan> ShortModels::compile(const PlanChoice& choice,
   config = with(config, choice);
   ++compiled_;
   // The program that trains, alone: it takes the most.
-  Graph step = train_step(task_of(config.model), config.optimizer, config.global_batch_size);
-  if (const auto precision = precision_of(config)) step = compute_in(step, *precision);
-  ParallelConfig parallel = config.parallel;
-  parallel.micro_batches = config.micro_batches();
+  const RunSetup setup(std::move(config));
+  Graph step = train_step(setup.task(), setup.config.optimizer, setup.config.global_batch_size);
+  if (setup.precision) step = compute_in(step, *setup.precision);
   std::vector<ProgramSource> sources;
-  sources.push_back(
-      {kTrainProgram, std::move(step), strategy_of(parallel, BatchSplit::Cut, config.model)});
-  CompileOptions options;
-  options.optimize = Optimizations::all(config.graph_optimization);
-  options.machine = parallel.machine;
+  sources.push_back({kTrainProgram, std::move(step), setup.step});
+  CompileOptions options = setup.compile;
   // They compare plans. Whole plans are verified, and laid out exactly.
   options.verified = options.exact_layout = false;
-  return compile_stages(std::move(sources), device_of_(config), options);
+  return compile_stages(std::move(sources), device_of_(setup.config), options);
 }
 
 namespace {
@@ -290,7 +286,7 @@ ModelUse ShortModels::price(Short& model, const PlanChoice& compiled,
 
 ShortModels::Short ShortModels::in_stages(const PlanChoice& choice, std::int64_t micro_batches) {
   PlanChoice short_one = choice;
-  short_one.schedule = splits(choice) ? "zb-h1" : "1f1b";
+  short_one.schedule = simplest_schedule(splits(choice)).name;
   short_one.chunks = 1;
   short_one.order.clear();
   short_one.recomputed.clear();
@@ -321,7 +317,8 @@ ShortModels::Short ShortModels::in_one_stage(const PlanChoice& choice, std::int6
   short_one.recomputed.clear();
   short_one.told_layers.clear();
   Short out;
-  out.pipeline = std::make_unique<Pipeline>(make_schedule("1f1b", {1, 1, few(micro_batches)}));
+  out.pipeline =
+      std::make_unique<Pipeline>(make_schedule(kUsualSchedule, {1, 1, few(micro_batches)}));
   std::vector<std::int64_t> layers(stacks(), 2);
   out.plans.push_back(compile(short_one, layers, micro_batches));
   out.sample_bytes = static_cast<double>(sample_bytes_of(out.plans[0][0]));

@@ -75,14 +75,7 @@ Recompute Space::less(Recompute what) const {
 }
 
 bool Space::legal(const PlanChoice& choice) const {
-  ParallelConfig parallel = base_.parallel;
-  parallel.devices = choice.devices();
-  parallel.tensor = choice.tensor;
-  parallel.context = choice.context;
-  parallel.pipeline = choice.pipeline;
-  parallel.schedule = choice.schedule;
-  parallel.virtual_stages = choice.pipeline > 1 ? choice.chunks : 0;
-  parallel.layout = join(choice.layout, ",");
+  ParallelConfig parallel = parallel_of(base_, choice);
   parallel.recompute_layers = "all";
   parallel.machine = {};
   parallel.shard_size = 0;
@@ -192,12 +185,12 @@ std::vector<PlanChoice> Space::schedules(const PlanChoice& split) const {
     add(split.schedule, 1);
     return out;
   }
-  for (const std::string& name : schedule_names()) {
-    // 1f1b takes the same time, and keeps less.
-    const bool usual = name != "gpipe";
-    if (told("pipeline-schedule") ? name != base_.parallel.schedule : !usual) continue;
-    for (const std::int64_t chunks : chunks_of(find_schedule(name), split.pipeline))
-      add(name, chunks);
+  for (const ScheduleDef& schedule : tessera::schedules()) {
+    if (told("pipeline-schedule") ? schedule.name != base_.parallel.schedule
+                                  : !schedule.dominated_by.empty())
+      continue;
+    for (const std::int64_t chunks : chunks_of(schedule, split.pipeline))
+      add(schedule.name, chunks);
   }
   return out;
 }

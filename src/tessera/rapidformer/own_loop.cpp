@@ -53,8 +53,8 @@ OwnLoop::OwnLoop(const AskedTraining& asked, Console& console, OwnFunctions func
     for (const std::string& notice : notices)
       if (notice.find(config().output) == std::string::npos)  // the folder of a run; there is none
         console.err << "notice: " << notice << "\n";
-  task_.emplace(task_of(config().model));
-  samples_ = task_->train_samples(prepared_->data, sample_choices(config()));
+  setup_.emplace(config());
+  samples_ = setup_->task().train_samples(prepared_->data, sample_choices(config()));
   ranks_ = std::thread([this, &console] { run_ranks_of(console); });
   try {
     on_leader([](Crew&) {});
@@ -114,13 +114,13 @@ StepRecord OwnLoop::backward(const SampleBatch& batch) {
 }
 
 EvalPrediction OwnLoop::gather() {
-  require(validates(config()),
+  require(validates(config(), setup_->task()),
           "nothing is held out to gather predictions of; give compose() a dataset to validate on");
   const std::unique_ptr<Samples> held_out =
-      task_->valid_samples(prepared_->data, valid_choices(config()));
-  const std::unique_ptr<Judge> judge = task_->judge(prepared_->data);
-  const std::int64_t batch = evaluation_batch(config());
-  Validation measured(task_->means, judge.get());
+      setup_->task().valid_samples(prepared_->data, valid_choices(config()));
+  const std::unique_ptr<Judge> judge = setup_->task().judge(prepared_->data);
+  const std::int64_t batch = setup_->evaluation_batch();
+  Validation measured(setup_->task().means, judge.get());
   for (std::int64_t first = 0; first < held_out->size(); first += batch) {
     on_leader([&](Crew& crew) {
       crew.run(kEvaluateProgram,
@@ -174,10 +174,10 @@ void OwnLoop::run_ranks_of(Console& console) {
   std::exception_ptr failure;
   try {
     on_ranks(config(), nullptr, console, [&](Communicator* world, Device& device) {
-      WantedPrograms wanted = wanted_programs(config());
+      WantedPrograms wanted = wanted_programs(*setup_);
       wanted.texts = 0;
       const int rank = world == nullptr ? 0 : world->rank();
-      Crew crew(compile_programs(config(), wanted, device, rank).plan, device, world, kFast);
+      Crew crew(compile_programs(*setup_, wanted, device, rank).plan, device, world, kFast);
       if (rank > 0) return crew.follow();
       lead(crew);
     });

@@ -15,6 +15,7 @@
 #include "tessera/apps/training.h"
 #include "tessera/rapidformer/own_run.h"
 #include "tessera/train/prepare.h"
+#include "tessera/train/run_setup.h"
 
 namespace tessera {
 
@@ -52,7 +53,7 @@ class OwnLoop {
 
   OwnRun run_;
   std::optional<PreparedRun> prepared_;
-  std::optional<Task> task_;
+  std::optional<RunSetup> setup_;
   std::unique_ptr<Samples> samples_;
   std::int64_t step_ = 0;
   EvalPrediction gathered_;

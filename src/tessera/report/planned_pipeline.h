@@ -22,6 +22,6 @@ struct PlannedPipeline {
 };
 
 /// None where the run has one stage. `compiled` has the plans of all stages, for `config`.
-std::optional<PlannedPipeline> planned_pipeline(const Compiled& compiled, const RunConfig& config);
+std::optional<PlannedPipeline> planned_pipeline(const Compiled& compiled, const RunSetup& setup);
 
 }  // namespace tessera

@@ -132,7 +132,8 @@ std::string to_text(const std::vector<BlockUse>& blocks) {
 
 }  // namespace
 
-PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
+PlanReport report_of(const Compiled& compiled, const RunSetup& setup) {
+  const RunConfig& config = setup.config;
   const std::vector<const Plan*> plans = plans_of(compiled);
   std::vector<RankFacts> stages;
   for (const Plan* plan : plans) stages.push_back(facts_of(*plan));
@@ -154,14 +155,14 @@ PlanReport report_of(const Compiled& compiled, const RunConfig& config) {
   out.save_copy_bytes = save_copy_bytes(config, plan);
   out.capped_bytes = capped_bytes(config, all);
   out.mesh = mesh_report_of(compiled);
-  if (const auto pipeline = planned_pipeline(compiled, config)) {
+  if (const auto pipeline = planned_pipeline(compiled, setup)) {
     out.pipeline = pipeline->report();
-    out.mesh.mesh = mesh_text(strategy_of(config.parallel, BatchSplit::Cut, config.model));
+    out.mesh.mesh = mesh_text(setup.cut);
   }
   const auto ranks = static_cast<double>(plan.mesh.ranks());  // of a stage
   out.flops_per_step = all.flops * ranks;
   out.recomputed_flops_per_step = all.recomputed_flops * ranks;
-  out.tokens_per_step = config.global_batch_size * task_of(config.model).tokens;
+  out.tokens_per_step = setup.tokens_per_step();
   out.micro_batches = config.micro_batches();
   for (const Plan* each : plans) {
     const std::vector<BlockUse>& blocks = each->program(kTrainProgram).blocks;

@@ -49,7 +49,7 @@ struct PlanReport {
 };
 
 /// `compiled` has the plans of all stages.
-PlanReport report_of(const Compiled& compiled, const RunConfig& config);
+PlanReport report_of(const Compiled& compiled, const RunSetup& setup);
 
 /// Tables for people, of all but the placements.
 std::string details_text(const PlanReport& report);

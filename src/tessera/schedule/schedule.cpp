@@ -223,11 +223,16 @@ Schedule zb_v(const PipelineSize& size) {
 }
 
 constexpr std::array kSchedules = {
-    ScheduleDef{"gpipe", 1, 1, gpipe},
+    ScheduleDef{.name = "gpipe",
+                .least_chunks = 1,
+                .most_chunks = 1,
+                .make = gpipe,
+                .keeps_all = true,
+                .dominated_by = "1f1b"},
     ScheduleDef{"1f1b", 1, 1, one_forward_one_backward},
     ScheduleDef{"interleaved", 2, 0, interleaved},
-    ScheduleDef{"zb-h1", 1, 1, zb_h1},
-    ScheduleDef{"zb-v", 2, 2, zb_v},
+    ScheduleDef{"zb-h1", 1, 1, zb_h1, /*splits_backward=*/true},
+    ScheduleDef{"zb-v", 2, 2, zb_v, /*splits_backward=*/true},
 };
 
 }  // namespace
@@ -244,6 +249,15 @@ std::string to_text(const Action& action, const Schedule& schedule) {
                                 : action.region == Backward ? (schedule.splits ? "B" : "BW")
                                                             : to_text(action.region);
   return text(kind, action.chunk, ".", action.microbatch);
+}
+
+std::span<const ScheduleDef> schedules() { return kSchedules; }
+
+const ScheduleDef& simplest_schedule(bool splits_backward) {
+  return *std::ranges::find_if(kSchedules, [&](const ScheduleDef& def) {
+    return def.splits_backward == splits_backward && def.least_chunks == 1 &&
+           def.dominated_by.empty();
+  });
 }
 
 std::vector<std::string> schedule_names() {

@@ -9,6 +9,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -62,10 +63,21 @@ struct ScheduleDef {
   std::string_view name;
   int least_chunks, most_chunks;  // per stage; 0: any number
   Schedule (*make)(const PipelineSize& size);
+  bool splits_backward = false;  // Schedule::splits
+  bool keeps_all = false;        // results of all forwards are alive before the first backward
+  /// One that takes no longer and keeps no more, where there is one: the planner never chooses
+  /// this one.
+  std::string_view dominated_by = {};
 };
+/// What a pipeline has unless it is told otherwise.
+inline constexpr std::string_view kUsualSchedule = "1f1b";
+/// All of them, in the order of the table.
+std::span<const ScheduleDef> schedules();
 /// Errors: no schedule of that name.
 const ScheduleDef& find_schedule(std::string_view name);
 std::vector<std::string> schedule_names();
+/// The first with one chunk on each stage that is not dominated.
+const ScheduleDef& simplest_schedule(bool splits_backward);
 
 /// Errors: no schedule of that name; a number of chunks, stages or micro-batches that it does not
 /// admit.

@@ -31,10 +31,9 @@ std::string data_text(const Dataset& data) {
   return std::string(to_text(data.kind()));
 }
 
-std::string data_line(const PreparedRun& run, const Samples& samples) {
+std::string data_line(const PreparedRun& run, const Task& task, const Samples& samples) {
   const RunConfig& c = run.config;
   std::string out = text("data: ", data_text(run.data));
-  const Task task = task_of(c.model);
   const bool windows_overlap = c.sample_order == SampleOrder::RandomOffsets &&
                                run.data.kind() == DataKind::Text && run.data.rows.rows() == 0;
   if (windows_overlap) return text(out, "; samples begin anywhere, so there are no epochs");
@@ -87,9 +86,10 @@ std::string devices_text(const RunConfig& c) {
                         : text("f32", described ? "" : f32_products_text(c)));
 }
 
-std::vector<std::string> about_run(const PreparedRun& run, const Samples& samples) {
-  return {text("model: ", model_text(run.config, run.from.has_value())), data_line(run, samples),
-          text("on: ", devices_text(run.config))};
+std::vector<std::string> about_run(const PreparedRun& run, const RunSetup& setup,
+                                   const Samples& samples) {
+  return {text("model: ", model_text(run.config, run.from.has_value())),
+          data_line(run, setup.task(), samples), text("on: ", devices_text(run.config))};
 }
 
 }  // namespace tessera

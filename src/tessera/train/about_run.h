@@ -5,11 +5,13 @@
 #include <vector>
 
 #include "tessera/train/prepare.h"
+#include "tessera/train/run_setup.h"
 
 namespace tessera {
 
 /// Model, data and devices, a line each; `samples` are those that train.
-std::vector<std::string> about_run(const PreparedRun& run, const Samples& samples);
+std::vector<std::string> about_run(const PreparedRun& run, const RunSetup& setup,
+                                   const Samples& samples);
 
 /// "gpt2, 12 layers, width 768, 12 heads, context 1024, vocabulary 50,257"; says where it is the
 /// default model, unless a checkpoint brings it.

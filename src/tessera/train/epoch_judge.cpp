@@ -31,7 +31,7 @@ EpochJudge::EpochJudge(const RunConfig& config, const Task& task, std::int64_t s
     : config_(config),
       task_(task),
       samples_(samples),
-      judges_(judges_epochs(config) && validates(config)) {}
+      judges_(judges_epochs(config, task) && validates(config, task)) {}
 
 std::int64_t EpochJudge::ended(std::int64_t consumed) const {
   if (!judges_) return 0;

@@ -156,7 +156,8 @@ Dataset trained_on(const Vocabulary& vocabulary, std::vector<std::string> labels
   return out;
 }
 
-void load_evaluated(Evaluation& out, std::vector<std::string> labels, bool predicts) {
+/// The task of the model at the length that the data has.
+Task load_evaluated(Evaluation& out, std::vector<std::string> labels, bool predicts) {
   RunConfig& config = out.config;
   try {
     out.data.emplace(load_test_data(config, trained_on(out.vocabulary, std::move(labels)),
@@ -173,7 +174,7 @@ void load_evaluated(Evaluation& out, std::vector<std::string> labels, bool predi
   Problems problems;
   problems.add(tessera::problems(config.model));
   problems.raise();
-  const Task task = task_of(config.model);
+  Task task = task_of(config.model);
   const std::vector<DataKind> taken = data_taken(task);
   if (std::ranges::find(taken, data.kind()) == taken.end())
     fail(Fault::Usage, "a model of family ", config.model.family, " takes ", to_text(taken.front()),
@@ -188,6 +189,7 @@ void load_evaluated(Evaluation& out, std::vector<std::string> labels, bool predi
        {data.rows.notice, notice_of_unknown_tokens(data), samples->notice()}) {
     if (!notice.empty()) out.notices.push_back(notice);
   }
+  return task;
 }
 
 /// Columns of the data beside what is predicted.
@@ -306,9 +308,9 @@ Evaluation prepare_evaluation(const std::string& path, const RunConfig& asked, s
           ", which predicts no labels; tessera evaluate says what it is worth",
           task.text ? ", and tessera sample lets it write" : "");
   leave_length_open(config.model);
-  load_evaluated(out, std::move(labels), predicts);
+  const Task of_data = load_evaluated(out, std::move(labels), predicts);
   if (predicts) {
-    const std::unique_ptr<Judge> judge = task_of(config.model).judge(*out.data);
+    const std::unique_ptr<Judge> judge = of_data.judge(*out.data);
     judge->keep_probabilities();
     require_own_names(out, judge->table().columns, judged_but_not_wanted(out));
   }
@@ -323,32 +325,28 @@ void load_weights(Crew& crew, const Evaluation& evaluation) {
          ": what is not trained predicts nothing; give a model that was trained for the task");
 }
 
-Evaluated evaluate(Crew& crew, const Evaluation& evaluation) {
-  const Task task = task_of(evaluation.config.model);
+Evaluated evaluate(Crew& crew, const RunSetup& setup, const Evaluation& evaluation) {
+  const Task& task = setup.task();
   const Dataset& data = *evaluation.data;
-  const std::unique_ptr<Samples> samples =
-      task.valid_samples(data, test_choices(evaluation.config));
+  const std::unique_ptr<Samples> samples = task.valid_samples(data, test_choices(setup.config));
   const std::unique_ptr<Judge> judge = task.judge ? task.judge(data) : nullptr;
   Validation measured(task.means, judge.get());
   MeasuredRuns runs(crew);
-  measure_samples(runs, *samples, evaluation_batch(evaluation.config), measured,
-                  [] { return false; });
+  measure_samples(runs, *samples, setup.evaluation_batch(), measured, [] { return false; });
   const std::int64_t unscored = std::ranges::count(data.labels.of_rows, kIgnoredLabel);
   return {samples->size() - unscored, measured.loss(), scores_of(task, measured, judge.get())};
 }
 
-PredictionTable predict(Crew& crew, const Evaluation& evaluation) {
-  const Task task = task_of(evaluation.config.model);
+PredictionTable predict(Crew& crew, const RunSetup& setup, const Evaluation& evaluation) {
+  const Task& task = setup.task();
   if (!evaluation.data) return beside(evaluation, written_texts(crew, evaluation, task), {});
   const Dataset& data = *evaluation.data;
-  const std::unique_ptr<Samples> samples =
-      task.valid_samples(data, test_choices(evaluation.config));
+  const std::unique_ptr<Samples> samples = task.valid_samples(data, test_choices(setup.config));
   const std::unique_ptr<Judge> judge = task.judge(data);
   judge->keep_probabilities();
   Validation measured(task.means, judge.get());
   MeasuredRuns runs(crew);
-  measure_samples(runs, *samples, evaluation_batch(evaluation.config), measured,
-                  [] { return false; });
+  measure_samples(runs, *samples, setup.evaluation_batch(), measured, [] { return false; });
   return beside(evaluation, judge->table(), judged_but_not_wanted(evaluation));
 }
 

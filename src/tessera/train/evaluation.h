@@ -13,6 +13,7 @@
 #include "tessera/models/judge.h"
 #include "tessera/pretrained/pretrained_model.h"
 #include "tessera/train/crew.h"
+#include "tessera/train/run_setup.h"
 #include "tessera/train/written_sample.h"
 
 namespace tessera {
@@ -54,12 +55,12 @@ struct Evaluated {
   NamedMeans scores;
 };
 /// Of the leader of a crew with program "evaluate".
-Evaluated evaluate(Crew& crew, const Evaluation& evaluation);
+Evaluated evaluate(Crew& crew, const RunSetup& setup, const Evaluation& evaluation);
 
 /// What the model predicts, a line for each row of the data: the columns of the row that are no
 /// texts, "prediction", and probabilities (docs/fine-tuning.md). Of the leader, as above, or, of
 /// models that write, with the programs of writing_programs. Errors: Fault::Data: a column of the
 /// row has a name of those.
-PredictionTable predict(Crew& crew, const Evaluation& evaluation);
+PredictionTable predict(Crew& crew, const RunSetup& setup, const Evaluation& evaluation);
 
 }  // namespace tessera

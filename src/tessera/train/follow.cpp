@@ -11,7 +11,8 @@ namespace tessera {
 void follow(const RunConfig& config, Device& device, Communicator& world,
             const TrainOptions& options) {
   auto background = background_thread(config);
-  Plan plan = compile_programs(config, wanted_programs(config), device, world.rank()).plan;
+  const RunSetup setup(config);
+  Plan plan = compile_programs(setup, wanted_programs(setup), device, world.rank()).plan;
   require_within_cap(config, facts_of_all(plan, &world));
   short_of_memory(config, plan, device, &world);
   RankSaver share(plan, save_options(config, options.calls), std::move(background));

@@ -17,9 +17,10 @@ constexpr std::int64_t kActionsPerCall = 60;  // that compile in the time of a c
 MemoryPrice memory_price(const RunConfig& config, Device& device) {
   RunConfig quiet = config;
   quiet.dump_dir.clear();
-  WantedPrograms wanted = wanted_programs(quiet);
+  const RunSetup setup(std::move(quiet));
+  WantedPrograms wanted = wanted_programs(setup);
   wanted.stages = true;
-  const Compiled compiled = compile_programs(quiet, wanted, device);
+  const Compiled compiled = compile_programs(setup, wanted, device);
   MemoryPrice out;
   for (const Plan* plan : plans_of(compiled)) {
     const ProgramPlan& train = plan->program(kTrainProgram);

@@ -45,137 +45,239 @@ void add_notice_of_unread_scale(const RunConfig& config, std::vector<std::string
         text(join(unread), unread.size() == 1 ? " does" : " do", " nothing without fp16"));
 }
 
+/// A run that is being prepared: each step leaves to those behind it what it has found.
+class Preparation {
+ public:
+  Preparation(RunConfig config, Problems& problems)
+      : config_(std::move(config)), problems_(problems) {}
+
+  void look_into_output();
+  void open_beginning();
+  void complete_fields();
+  void check_files(OtherRun other);
+  void read_data();
+  void add_notices_of_floats();
+  void compare_with_checkpoint();
+  bool has_data() const { return data_.has_value(); }
+  void take_sizes_of_data();
+  void count_epochs();
+  void gather();
+  void take_folder();
+  void check_samples();
+  void take_init();
+  void take_test();
+  std::optional<PreparedRun> prepared();
+
+ private:
+  const std::optional<Source>& base() const { return from_ ? from_ : init_; }
+  template <typename Weights>
+  void begin_head_anew(const ModelConfig& model, const std::string& path, const Weights& weights) {
+    run_->anew =
+        head_to_begin_anew(run_->config, run_->data,
+                           {model, labels_.names, path, parameters_of(weights)}, run_->notices);
+  }
+
+  RunConfig config_, told_;
+  Problems& problems_;
+  std::vector<std::string> notices_, held_;
+  std::optional<Source> from_, init_;  // where it goes on; whose weights it begins with
+  std::optional<PretrainedModel> pretrained_;
+  KnownLabels labels_;
+  std::optional<Dataset> data_;
+  Problems of_data_;
+  std::string ids_;
+  std::optional<PreparedRun> run_;  // from gather() on
+};
+
+void Preparation::look_into_output() {
+  problems_.gather([&] { held_ = what_output_holds(config_.output); });
+}
+
+/// The checkpoint that it goes on from or begins with, or a folder of Hugging Face's.
+void Preparation::open_beginning() {
+  if (std::optional<Source> found = find_source(config_, problems_, notices_))
+    from_.emplace(std::move(*found));
+  if (!from_ && !config_.init_from.empty())
+    problems_.gather_first([&] {
+      if (is_hub_folder(config_)) {
+        pretrained_.emplace(open_pretrained(config_, OpenPretrained::Weights::Read));
+        take_model(config_, *pretrained_);
+      } else {
+        init_.emplace(open_init(config_));
+      }
+    });
+  if (base()) problems_.gather([&] { take_model(config_, base()->run); });
+  if (from_) take_f32_products(config_, from_->run.config);
+  if (!from_) leave_open_to_rows(config_, init_.has_value());
+}
+
+void Preparation::complete_fields() {
+  told_ = config_;
+  complete(config_);
+  problems_.gather([&] { find_columns(config_); });
+  find_problems(config_, problems_);
+}
+
+/// Those that the run will write.
+void Preparation::check_files(OtherRun other) {
+  check_output(config_, other, problems_);
+  if (const std::string replaced = notice_of_replaced_run(config_, other); !replaced.empty())
+    notices_.push_back(replaced);
+  check_replaces_own("profile", config_.profile, OwnFile::Profile, problems_);
+  check_offload_folder(config_, problems_);
+}
+
+void Preparation::read_data() {
+  if (base()) check_tokenizer(config_, *base(), problems_);
+  // Other data is to be told as such, not as another model, nor as characters that are not known.
+  if (base() && config_.model.vocabulary == 0)
+    config_.model.vocabulary = base()->run.config.model.vocabulary;
+  if (from_) tessera::take_sizes_of_data(config_, from_->run.config.model);
+  labels_ = {base() ? base()->run.labels : std::vector<std::string>(), from_.has_value()};
+  if (pretrained_) labels_.names = pretrained_->labels();
+  data_ = load_data(config_, base(), labels_, of_data_);
+  if (data_ && data_->vocabulary.made_elsewhere() != nullptr) {
+    for (const std::string& notice : data_->vocabulary.made_elsewhere()->notices())
+      notices_.push_back(notice);
+  }
+  problems_.gather([&] {
+    if (!data_ || !data_->token_files) return;
+    config_.eod_token = eod_token_of(config_, data_->vocabulary);
+    if (!data_->token_files->has(DataPart::Valid)) config_.held_out = 0;
+  });
+  if (const std::string unread = notice_of_other_kinds(config_); !unread.empty())
+    notices_.push_back(unread);
+}
+
+void Preparation::add_notices_of_floats() {
+  const Isa isa = config_.choices.value_or(machine_choices()).isa;
+  const std::optional<Precision> precision = precision_of(config_);
+  if (precision && !multiplies_16_bit(precision->compute, isa))
+    notices_.push_back(text("kernels of instruction set ", to_text(isa), " multiply no ",
+                            precision->compute,
+                            ", but convert it to f32 and back, so products take "
+                            "no less time than in f32"));
+  add_notice_of_unread_scale(config_, notices_);
+}
+
+/// What the run has otherwise than the checkpoint that it goes on from, its data above all: where
+/// that is other data, what is wrong with it is not told.
+void Preparation::compare_with_checkpoint() {
+  const std::string digest = data_ ? data_->digest : from_ ? digest_of(config_, *from_) : "";
+  ids_ = data_ ? ids_digest(*data_) : "";
+  const DataDigests digests = {digest, data_ ? data_->held_out_digest : "", ids_};
+  if (from_)
+    compare_run(config_, from_->run, from_->checkpoint.path(), digests, notices_, problems_);
+  const bool other_data = from_ && !digest.empty() && digest != from_->run.data;
+  if (!other_data || config_.allow_changes) {
+    for (const Error& problem : of_data_.list()) problems_.add(problem, {"data"});
+  }
+}
+
+void Preparation::take_sizes_of_data() {
+  if (const std::string repeated = repeated_ranks_text(config_.parallel); !repeated.empty())
+    notices_.push_back(repeated);
+  take_special_tokens(config_.model, data_->vocabulary);
+  complete_from_data(config_, *data_);
+  const bool open = config_.model.vocabulary == 0;
+  if (open) config_.model.vocabulary = vocabulary_for(config_.model.family, data_->vocabulary);
+  if (open || is_of_rows(config_.model)) problems_.add(tessera::problems(config_.model));
+}
+
+/// The steps of a run that counts epochs.
+void Preparation::count_epochs() {
+  if (!tessera::problems(config_.model).empty()) return;
+  if (config_.epochs > 0)
+    problems_.gather([&] {
+      const Task task = task_of(config_.model);
+      if (data_->token_files && !task.token_files) return;  // reported below
+      const std::int64_t in_epoch =
+          data_->token_files
+              ? task.token_files->samples_in_epoch(*data_->token_files, sample_choices(config_))
+              : task.train_samples(*data_, sample_choices(config_))->size();
+      complete_epochs(config_, told_, in_epoch);
+      if (from_) compare_epochs(config_, from_->run, notices_);
+    });
+  if (from_ && data_->token_files)
+    problems_.gather([&] { compare_token_order(config_, from_->run.config, *data_, notices_); });
+}
+
+/// What was found becomes the prepared run; the checkpoint or folder that it begins with follows.
+void Preparation::gather() {
+  run_.emplace(PreparedRun{.config = std::move(config_),
+                           .told = std::move(told_),
+                           .data = std::move(*data_),
+                           .ids = ids_,
+                           .notices = std::move(notices_),
+                           .output_held = std::move(held_)});
+  run_->hub_config = pretrained_ ? pretrained_->json()
+                     : base()    ? recorded_hub_config(base()->checkpoint)
+                                 : "";
+}
+
+/// The folder of Hugging Face's against the run.
+void Preparation::take_folder() {
+  if (!pretrained_) return;
+  for (const std::string& notice : pretrained_->notices()) run_->notices.push_back(notice);
+  if (pretrained_->parameters().empty())
+    run_->notices.push_back(text("of '", pretrained_->path(), "' config.json alone is read: all ",
+                                 "weights begin with random numbers"));
+  compare_model(run_->config, *pretrained_, problems_);
+  check_problem_type(run_->config, *pretrained_, run_->data, run_->notices, problems_);
+  if (has_task(run_->config.model, kSequenceClassification))
+    problems_.gather([&] { require_same_padding(*pretrained_, run_->data.vocabulary); });
+  begin_head_anew(pretrained_->config(), pretrained_->path(), *pretrained_);
+  if (problems_.empty())
+    problems_.gather([&] { pretrained_->check_shapes(run_->config.model, run_->anew); });
+  run_->pretrained = std::move(pretrained_);
+}
+
+void Preparation::check_samples() {
+  if (from_) run_->from.emplace(std::move(from_->checkpoint));
+  if (init_) run_->init.emplace(std::move(init_->checkpoint));
+  check_data(*run_, problems_);
+}
+
+/// The checkpoint whose weights it begins with against the run.
+void Preparation::take_init() {
+  if (!init_) return;
+  compare_model(run_->config, init_->run, run_->init->path(), problems_);
+  begin_head_anew(init_->run.config.model, run_->init->path(), *run_->init);
+}
+
+void Preparation::take_test() {
+  if (!problems_.empty()) return;
+  problems_.gather([&] { require_ids_of(run_->data, run_->config.model.vocabulary); });
+  take_test_data(*run_, problems_);
+}
+
+std::optional<PreparedRun> Preparation::prepared() {
+  if (problems_.empty())
+    problems_.gather([&] { require_room_for_tensors(checkpoint_record(*run_, 0, 0)); });
+  if (!problems_.empty()) return {};
+  return std::move(run_);
+}
+
 }  // namespace
 
 std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems, OtherRun other) {
-  std::vector<std::string> notices, held;
-  problems.gather([&] { held = what_output_holds(config.output); });
-  std::optional<Source> from = find_source(config, problems, notices), init;
-  std::optional<PretrainedModel> pretrained;
-  if (!from && !config.init_from.empty())
-    problems.gather_first([&] {
-      if (is_hub_folder(config)) {
-        pretrained.emplace(open_pretrained(config, OpenPretrained::Weights::Read));
-        take_model(config, *pretrained);
-      } else {
-        init.emplace(open_init(config));
-      }
-    });
-  const std::optional<Source>& base = from ? from : init;
-  if (base) problems.gather([&] { take_model(config, base->run); });
-  if (from) take_f32_products(config, from->run.config);
-  if (!from) leave_open_to_rows(config, init.has_value());
-  RunConfig told = config;
-  complete(config);
-  problems.gather([&] { find_columns(config); });
-  find_problems(config, problems);
-  check_output(config, other, problems);
-  if (const std::string replaced = notice_of_replaced_run(config, other); !replaced.empty())
-    notices.push_back(replaced);
-  check_replaces_own("profile", config.profile, OwnFile::Profile, problems);
-  check_offload_folder(config, problems);
-  if (base) check_tokenizer(config, *base, problems);
-  // Other data is to be told as such, not as another model, nor as characters that are not known.
-  if (base && config.model.vocabulary == 0)
-    config.model.vocabulary = base->run.config.model.vocabulary;
-  if (from) take_sizes_of_data(config, from->run.config.model);
-  Problems of_data;
-  KnownLabels labels{base ? base->run.labels : std::vector<std::string>(), from.has_value()};
-  if (pretrained) labels.names = pretrained->labels();
-  std::optional<Dataset> data = load_data(config, base, labels, of_data);
-  if (data && data->vocabulary.made_elsewhere() != nullptr) {
-    for (const std::string& notice : data->vocabulary.made_elsewhere()->notices())
-      notices.push_back(notice);
-  }
-  problems.gather([&] {
-    if (!data || !data->token_files) return;
-    config.eod_token = eod_token_of(config, data->vocabulary);
-    if (!data->token_files->has(DataPart::Valid)) config.held_out = 0;
-  });
-  if (const std::string unread = notice_of_other_kinds(config); !unread.empty())
-    notices.push_back(unread);
-  const std::string digest = data ? data->digest : from ? digest_of(config, *from) : "";
-  const Isa isa = config.choices.value_or(machine_choices()).isa;
-  const std::optional<Precision> precision = precision_of(config);
-  if (precision && !multiplies_16_bit(precision->compute, isa))
-    notices.push_back(text("kernels of instruction set ", to_text(isa), " multiply no ",
-                           precision->compute,
-                           ", but convert it to f32 and back, so products take "
-                           "no less time than in f32"));
-  add_notice_of_unread_scale(config, notices);
-  const std::string ids = data ? ids_digest(*data) : "";
-  const DataDigests digests = {digest, data ? data->held_out_digest : "", ids};
-  if (from) compare_run(config, from->run, from->checkpoint.path(), digests, notices, problems);
-  const bool other_data = from && !digest.empty() && digest != from->run.data;
-  if (!other_data || config.allow_changes) {
-    for (const Error& problem : of_data.list()) problems.add(problem, {"data"});
-  }
-  if (!data) return {};
-  if (const std::string repeated = repeated_ranks_text(config.parallel); !repeated.empty())
-    notices.push_back(repeated);
-  take_special_tokens(config.model, data->vocabulary);
-  complete_from_data(config, *data);
-  const bool open = config.model.vocabulary == 0;
-  if (open) config.model.vocabulary = vocabulary_for(config.model.family, data->vocabulary);
-  if (open || is_of_rows(config.model)) problems.add(tessera::problems(config.model));
-  if (config.epochs > 0 && tessera::problems(config.model).empty()) {
-    problems.gather([&] {
-      const Task task = task_of(config.model);
-      if (data->token_files && !task.token_files) return;  // reported below
-      const std::int64_t in_epoch =
-          data->token_files
-              ? task.token_files->samples_in_epoch(*data->token_files, sample_choices(config))
-              : task.train_samples(*data, sample_choices(config))->size();
-      complete_epochs(config, told, in_epoch);
-      if (from) compare_epochs(config, from->run, notices);
-    });
-  }
-  if (from && data->token_files && tessera::problems(config.model).empty())
-    problems.gather([&] { compare_token_order(config, from->run.config, *data, notices); });
-  PreparedRun run{.config = std::move(config),
-                  .told = std::move(told),
-                  .data = std::move(*data),
-                  .ids = ids,
-                  .notices = std::move(notices),
-                  .output_held = std::move(held)};
-  run.hub_config = pretrained ? pretrained->json()
-                   : base     ? recorded_hub_config(base->checkpoint)
-                              : "";
-  if (pretrained) {
-    for (const std::string& notice : pretrained->notices()) run.notices.push_back(notice);
-    if (pretrained->parameters().empty())
-      run.notices.push_back(text("of '", pretrained->path(), "' config.json alone is read: all ",
-                                 "weights begin with random numbers"));
-    compare_model(run.config, *pretrained, problems);
-    check_problem_type(run.config, *pretrained, run.data, run.notices, problems);
-    if (has_task(run.config.model, kSequenceClassification))
-      problems.gather([&] { require_same_padding(*pretrained, run.data.vocabulary); });
-    run.anew = head_to_begin_anew(
-        run.config, run.data,
-        {pretrained->config(), labels.names, pretrained->path(), parameters_of(*pretrained)},
-        run.notices);
-    if (problems.empty())
-      problems.gather([&] { pretrained->check_shapes(run.config.model, run.anew); });
-    run.pretrained = std::move(pretrained);
-  }
-  if (from) run.from.emplace(std::move(from->checkpoint));
-  if (init) run.init.emplace(std::move(init->checkpoint));
-  check_data(run, problems);
-  if (init) {
-    compare_model(run.config, init->run, run.init->path(), problems);
-    run.anew = head_to_begin_anew(
-        run.config, run.data,
-        {init->run.config.model, labels.names, run.init->path(), parameters_of(*run.init)},
-        run.notices);
-  }
-  if (problems.empty()) {
-    problems.gather([&] { require_ids_of(run.data, run.config.model.vocabulary); });
-    take_test_data(run, problems);
-  }
-  if (problems.empty())
-    problems.gather([&] { require_room_for_tensors(checkpoint_record(run, 0, 0)); });
-  if (!problems.empty()) return {};
-  return run;
+  Preparation run(std::move(config), problems);
+  run.look_into_output();
+  run.open_beginning();
+  run.complete_fields();
+  run.check_files(other);
+  run.read_data();
+  run.add_notices_of_floats();
+  run.compare_with_checkpoint();
+  if (!run.has_data()) return {};
+  run.take_sizes_of_data();
+  run.count_epochs();
+  run.gather();
+  run.take_folder();
+  run.check_samples();
+  run.take_init();
+  run.take_test();
+  return run.prepared();
 }
 
 }  // namespace tessera

@@ -7,12 +7,12 @@
 
 namespace tessera {
 
-double product_rate_for(const RunConfig& config, std::int64_t steps, Device& device) {
+double product_rate_for(const RunSetup& setup, std::int64_t steps, Device& device) {
   constexpr double kMost = 0.5, kLeast = 0.01, kGuessedFlopsPerSecond = 5e10, kShare = 0.01;
-  const ModelConfig& m = config.model;
+  const ModelConfig& m = setup.config.model;
   const auto width = static_cast<double>(m.width);
   const double weights = 12 * static_cast<double>(layer_count(m)) * width * width,
-               tokens = static_cast<double>(config.global_batch_size * task_of(m).tokens);
+               tokens = static_cast<double>(setup.tokens_per_step());
   const double work = 6 * weights * tokens * static_cast<double>(steps);  // of products, about
   return product_rate(device, std::clamp(kShare * work / kGuessedFlopsPerSecond, kLeast, kMost));
 }

@@ -19,51 +19,40 @@ namespace tessera {
 namespace {
 
 /// As the run computes it.
-Graph computed(const RunConfig& c, const WantedPrograms& wanted, Graph graph) {
-  const std::optional<Precision> precision = precision_of(c);
-  if (!precision) return graph;
-  return compute_in(graph, wanted.rounded ? *precision : Precision{DType::F32, DType::F32});
+Graph computed(const RunSetup& setup, const WantedPrograms& wanted, Graph graph) {
+  if (!setup.precision) return graph;
+  return compute_in(graph, wanted.rounded ? *setup.precision : Precision{DType::F32, DType::F32});
 }
 
-std::vector<ProgramSource> sources_of(const RunConfig& c, const WantedPrograms& wanted) {
+std::vector<ProgramSource> sources_of(const RunSetup& setup, const WantedPrograms& wanted) {
+  const RunConfig& c = setup.config;
   std::vector<ProgramSource> out;
-  ParallelConfig parallel = c.parallel;
-  const Task task = task_of(c.model);
-  const Strategy whole = strategy_of(parallel, BatchSplit::Whole, c.model),
-                 cut = strategy_of(parallel, BatchSplit::Cut, c.model);
   if (wanted.train) {
-    parallel.micro_batches = c.micro_batches();
-    Graph step = train_step(task, c.optimizer, c.global_batch_size);
-    if (wanted.gradients) step = with_gradients(step);
-    step = computed(c, wanted, std::move(step));
-    out.push_back({kInitProgram, initialise(step), whole});
-    out.push_back(
-        {kTrainProgram, std::move(step), strategy_of(parallel, BatchSplit::Cut, c.model)});
-    for (const TrainProgram& program : train_programs(c)) {
-      if (program.bucket_length == 0) continue;
-      const ModelConfig model = at_length(c.model, program.bucket_length);
-      out.push_back(
-          {program.name,
-           computed(c, wanted, train_step(task_of(model), c.optimizer, c.global_batch_size)),
-           strategy_of(parallel, BatchSplit::Cut, model)});
+    for (const TrainProgram& program : setup.trains) {
+      Graph step = train_step(program.task, c.optimizer, c.global_batch_size);
+      const bool first = program.bucket_length == 0;
+      if (wanted.gradients && first) step = with_gradients(step);
+      step = computed(setup, wanted, std::move(step));
+      if (first) out.push_back({kInitProgram, initialise(step), setup.whole});
+      out.push_back({program.name, std::move(step), setup.step});
     }
   }
   if (wanted.evaluate) {
     // A micro-batch at a time, so that validation takes no more memory than training.
-    out.push_back(
-        {kEvaluateProgram, computed(c, wanted, evaluate_step(task, evaluation_batch(c))), cut});
+    Graph step = evaluate_step(setup.task(), setup.evaluation_batch());
+    out.push_back({kEvaluateProgram, computed(setup, wanted, std::move(step)), setup.cut});
   }
   if (wanted.texts > 0) {
-    for (ProgramSource& source : writing_programs(*task.text, wanted.texts, whole)) {
-      source.graph = computed(c, wanted, std::move(source.graph));
+    for (ProgramSource& source : writing_programs(*setup.task().text, wanted.texts, setup.whole)) {
+      source.graph = computed(setup, wanted, std::move(source.graph));
       out.push_back(std::move(source));
     }
   }
-  if (precision_of(c)) {
+  if (setup.precision) {
     std::vector<const Graph*> programs;
     for (const ProgramSource& source : out) programs.push_back(&source.graph);
     Graph copies = copy_step(programs);
-    out.push_back({kCopyProgram, std::move(copies), whole});
+    out.push_back({kCopyProgram, std::move(copies), setup.whole});
   }
   return out;
 }
@@ -150,56 +139,40 @@ std::vector<ProgramSource> writing_programs(const TextWriting& writing, std::int
   return out;
 }
 
-std::vector<TrainProgram> train_programs(const RunConfig& config) {
-  std::vector<TrainProgram> out = {{0, kTrainProgram, task_of(config.model).tokens}};
-  std::vector<std::int64_t> shorter = bucket_lengths(config);
-  if (!shorter.empty()) shorter.pop_back();
-  for (const std::int64_t length : shorter)
-    out.push_back({length, text(kTrainProgram, ".", length),
-                   task_of(at_length(config.model, length)).tokens});
-  return out;
-}
-
 double share_of_full_step(const Plan& plan, std::string_view program) {
   if (program == kTrainProgram) return 1;
   const ProgramPlan &part = plan.program(program), &full = plan.program(kTrainProgram);
   return (part.flops - part.recomputed_flops) / (full.flops - full.recomputed_flops);
 }
 
-std::int64_t evaluation_batch(const RunConfig& config) {
-  return config.micro_batch_size * config.parallel.data();
-}
-
-WantedPrograms wanted_programs(const RunConfig& config) {
+WantedPrograms wanted_programs(const RunSetup& setup) {
+  const RunConfig& config = setup.config;
   return {.train = true,
-          .evaluate = validates(config) || !config.test_data.empty(),
+          .evaluate = validates(config, setup.task()) || !config.test_data.empty(),
           .texts = config.eval_texts > 0     ? std::min(config.eval_texts, kScoredAtATime)
                    : config.sample_every > 0 ? 1
                                              : 0};
 }
 
-Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted, Device& device,
+Compiled compile_programs(const RunSetup& setup, const WantedPrograms& wanted, Device& device,
                           int rank) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point begin = Clock::now();
   Compiled out;
   out.resident_before = resident_bytes();
-  CompileOptions options;
-  options.seed = static_cast<std::uint64_t>(config.seed);
+  CompileOptions options = setup.compile;
   options.rank = rank;
-  options.machine = config.parallel.machine;
-  options.optimize = Optimizations::all(config.graph_optimization);
-  Observer observer(config, wanted, rank, out);
+  Observer observer(setup.config, wanted, rank, out);
   options.observe = std::ref(observer);
   std::unique_ptr<Device> described;
   if (options.machine.kernels == KernelSource::Described) described = make_described_device();
   Device& of_kernels = described ? *described : device;
   if (wanted.stages) {
-    out.others = compile_stages(sources_of(config, wanted), of_kernels, options);
+    out.others = compile_stages(sources_of(setup, wanted), of_kernels, options);
     out.plan = std::move(out.others.front());
     out.others.erase(out.others.begin());
   } else {
-    out.plan = compile(sources_of(config, wanted), of_kernels, options);
+    out.plan = compile(sources_of(setup, wanted), of_kernels, options);
   }
   out.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   out.resident_after = resident_bytes();

@@ -9,6 +9,7 @@
 #include "tessera/config/run_needs.h"
 #include "tessera/models/task.h"
 #include "tessera/plan/compile.h"
+#include "tessera/train/run_setup.h"
 
 namespace tessera {
 
@@ -22,16 +23,6 @@ inline constexpr const char* kReadSourceProgram = "read-source";  // into caches
 inline constexpr const char* kPrefillProgram = "prefill";  // reads a part of a text into caches
 inline constexpr const char* kDecodeProgram = "decode";    // one more token
 inline constexpr const char* kReorderProgram = "reorder";  // of rows of the caches: beam search
-
-/// The program that trains on samples of one bucket of lengths.
-struct TrainProgram {
-  std::int64_t bucket_length = 0;  // 0: the last bucket, whose samples are as long as the context
-  std::string name;
-  std::int64_t tokens = 0;  // of a sample
-};
-
-/// Those of a run: kTrainProgram, then one for each shorter bucket.
-std::vector<TrainProgram> train_programs(const RunConfig& config);
 
 /// The work of a step of such a program, as a part of that of kTrainProgram.
 double share_of_full_step(const Plan& plan, std::string_view program);
@@ -49,9 +40,6 @@ struct Compiled {
   double seconds = 0;
   std::int64_t resident_before = 0, resident_after = 0;  // bytes of the process in memory
 };
-
-/// Samples of one run of "evaluate".
-std::int64_t evaluation_batch(const RunConfig& config);
 
 /// Most texts that a validation writes at a time.
 inline constexpr std::int64_t kScoredAtATime = 16;
@@ -73,16 +61,15 @@ std::vector<ProgramSource> writing_programs(const TextWriting& writing, std::int
 /// The plan and those of later stages, in order.
 std::vector<const Plan*> plans_of(const Compiled& compiled);
 
-/// Those that the run of `config` executes. One that neither validates nor tests neither compiles
-/// nor budgets "evaluate".
-WantedPrograms wanted_programs(const RunConfig& config);
+/// Those that a run executes. One that neither validates nor tests neither compiles nor budgets
+/// "evaluate".
+WantedPrograms wanted_programs(const RunSetup& setup);
 
-/// Compiles for `config`, which is complete and has a vocabulary size, with the kernels of
-/// `device`, or with none (make_described_device) where the machine of `config` is only described.
-/// Writes the graphs after each pass to config.dump_dir where there is one: rank 0 those of all
-/// stages and its own, the first rank of each later stage those of its own. The times of a pass are
-/// those of all stages together.
-Compiled compile_programs(const RunConfig& config, const WantedPrograms& wanted, Device& device,
+/// Compiles with the kernels of `device`, or with none (make_described_device) where the machine of
+/// the run is only described. Writes the graphs after each pass to dump-dir where there is one:
+/// rank 0 those of all stages and its own, the first rank of each later stage those of its own. The
+/// times of a pass are those of all stages together.
+Compiled compile_programs(const RunSetup& setup, const WantedPrograms& wanted, Device& device,
                           int rank = 0);
 
 /// How many numbers the model has.

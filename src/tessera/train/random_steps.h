@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <functional>
 
-#include "tessera/config/config.h"
 #include "tessera/train/crew.h"
+#include "tessera/train/run_setup.h"
 
 namespace tessera {
 
@@ -16,7 +16,7 @@ namespace tessera {
 ///
 /// Floats of a batch are from -1 to 1. Samples have unequal numbers of labels: a mean over samples
 /// would be another number than one over labels.
-void run_random_steps(Crew& crew, const RunConfig& config, std::int64_t steps,
+void run_random_steps(Crew& crew, const RunSetup& setup, std::int64_t steps,
                       const std::function<void(double seconds)>& after_step);
 
 }  // namespace tessera

@@ -147,7 +147,7 @@ void check_data(PreparedRun& run, Problems& problems) {
       throw;
     }
   });
-  if (validates(c))
+  if (validates(c, task))
     problems.gather(
         [&] {
           try {

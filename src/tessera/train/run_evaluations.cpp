@@ -18,7 +18,7 @@ bool RunEvaluations::due(std::int64_t step, std::int64_t consumed) const {
 }
 
 bool RunEvaluations::measure(const Samples& samples, Validation& measured) {
-  return measure_samples(parts_.runs, samples, evaluation_batch(parts_.run.config), measured,
+  return measure_samples(parts_.runs, samples, parts_.setup.evaluation_batch(), measured,
                          [&] { return stopped(); });
 }
 
@@ -26,7 +26,7 @@ bool RunEvaluations::validate(std::int64_t step, std::int64_t consumed) {
   if (parts_.held_out == nullptr || parts_.metrics.valid_step() == step) return true;
   const std::int64_t epoch = epochs_.ended(consumed);
   const std::unique_ptr<Judge> judge = epoch > 0 ? epochs_.begin(parts_.run.data) : nullptr;
-  Validation measured(parts_.task.means, judge.get());
+  Validation measured(parts_.setup.task().means, judge.get());
   if (!measure(*parts_.held_out, measured)) return false;
   const double loss = measured.loss();
   NamedMeans means = measured.means();
@@ -69,9 +69,9 @@ bool RunEvaluations::test(std::int64_t step) {
   TestRecord record = take_weights(step);
   record.labelled = !data.unlabelled;
   const std::unique_ptr<Samples> samples =
-      parts_.task.valid_samples(data, test_choices(parts_.run.config));
+      parts_.setup.task().valid_samples(data, test_choices(parts_.run.config));
   const std::unique_ptr<Judge> judge = epochs_.begin(data);
-  Validation measured(parts_.task.means, judge.get());
+  Validation measured(parts_.setup.task().means, judge.get());
   if (!measure(*samples, measured)) return false;
   std::string problem;
   parts_.runs.crew().alone(

@@ -19,7 +19,7 @@ class RunEvaluations {
   /// What a run evaluates with; all outlive it.
   struct Parts {
     const PreparedRun& run;
-    const Task& task;
+    const RunSetup& setup;
     std::int64_t epoch = 0;   // samples that train
     const Samples* held_out;  // nullptr: nothing is validated
     MeasuredRuns& runs;
@@ -30,7 +30,7 @@ class RunEvaluations {
     const std::string& output;  // wherever the working folder is by now
   };
   explicit RunEvaluations(const Parts& parts)
-      : parts_(parts), epochs_(parts.run.config, parts.task, parts.epoch) {}
+      : parts_(parts), epochs_(parts.setup.config, parts.setup.task(), parts.epoch) {}
 
   /// A validation follows this step, after which so many samples were consumed.
   bool due(std::int64_t step, std::int64_t consumed) const;

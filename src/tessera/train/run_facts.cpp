@@ -1,6 +1,5 @@
 #include "tessera/train/run_facts.h"
 
-#include "tessera/models/family.h"
 #include "tessera/models/parallel.h"
 #include "tessera/train/free_memory.h"
 #include "tessera/train/kernel_use.h"
@@ -8,12 +7,13 @@
 
 namespace tessera {
 
-RunStart run_start(const RunConfig& config, const Compiled& compiled, const RankFacts& facts) {
+RunStart run_start(const RunSetup& setup, const Compiled& compiled, const RankFacts& facts) {
+  const RunConfig& config = setup.config;
   const Plan& plan = compiled.plan;
   RunStart out;
   out.steps = config.steps;
   out.parameters = count_parameters(plan);
-  out.tokens_per_step = config.global_batch_size * task_of(config.model).tokens;
+  out.tokens_per_step = setup.tokens_per_step();
   out.peak_bytes = facts.peak_bytes;
   out.host = host_use(config, facts.host_bytes);
   out.main_memory_bytes = main_memory_bytes(config, plan) * plan.ranks();
@@ -26,7 +26,8 @@ RunStart run_start(const RunConfig& config, const Compiled& compiled, const Rank
   return out;
 }
 
-void add_plan(Summary& out, const RunConfig& config, const Plan& plan, const RankFacts& facts) {
+void add_plan(Summary& out, const RunSetup& setup, const Plan& plan, const RankFacts& facts) {
+  const RunConfig& config = setup.config;
   out.flops_per_step = facts.flops;
   out.recomputed_flops_per_step = facts.recomputed_flops;
   out.parameters = count_parameters(plan);
@@ -38,8 +39,7 @@ void add_plan(Summary& out, const RunConfig& config, const Plan& plan, const Ran
   out.sent = facts.sent;
   out.memory = plan.program(kTrainProgram).memory;
   out.devices = plan.ranks();
-  if (plan.ranks() > 1)
-    out.mesh = mesh_text(strategy_of(config.parallel, BatchSplit::Cut, config.model));
+  if (plan.ranks() > 1) out.mesh = mesh_text(setup.cut);
 }
 
 }  // namespace tessera

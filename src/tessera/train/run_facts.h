@@ -9,9 +9,9 @@
 namespace tessera {
 
 /// All but the first step and the best product.
-RunStart run_start(const RunConfig& config, const Compiled& compiled, const RankFacts& facts);
+RunStart run_start(const RunSetup& setup, const Compiled& compiled, const RankFacts& facts);
 
 /// Parameters, FLOPs, bytes that are planned and sent, and what was done to take so much.
-void add_plan(Summary& summary, const RunConfig& config, const Plan& plan, const RankFacts& facts);
+void add_plan(Summary& summary, const RunSetup& setup, const Plan& plan, const RankFacts& facts);
 
 }  // namespace tessera

@@ -8,11 +8,12 @@ namespace tessera {
 
 std::vector<double> time_steps(const RunConfig& config, std::int64_t steps, Device& device,
                                Communicator* world) {
+  const RunSetup setup(config);
   const WantedPrograms wanted{.evaluate = false, .texts = 0};
   const int rank = world == nullptr ? 0 : world->rank();
-  Crew crew(compile_programs(config, wanted, device, rank).plan, device, world, {.poison = false});
+  Crew crew(compile_programs(setup, wanted, device, rank).plan, device, world, {.poison = false});
   std::vector<double> out;
-  run_random_steps(crew, config, steps + 1, [&](double seconds) { out.push_back(seconds); });
+  run_random_steps(crew, setup, steps + 1, [&](double seconds) { out.push_back(seconds); });
   if (!out.empty()) out.erase(out.begin());
   return out;
 }

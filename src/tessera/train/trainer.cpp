@@ -44,7 +44,8 @@ class Trainer {
   TrainResult run();
 
  private:
-  const RunConfig& config() const { return run_.config; }
+  const RunConfig& config() const { return setup_.config; }
+  const Task& task() const { return setup_.task(); }
   std::int64_t first_step() const { return run_.from ? run_.from->record().step : 0; }
   std::int64_t samples() const { return crew_->count_of(kSamplesState); }  // consumed
   const TrainProgram& next_program() const;
@@ -72,11 +73,10 @@ class Trainer {
   KeptNotices notices_;
   std::string isa_, f32_products_;
   Clock::time_point begin_ = Clock::now();
-  const Task task_;
+  const RunSetup setup_;
   const std::unique_ptr<Samples> samples_;
   const std::unique_ptr<Samples> held_out_;  // none: nothing is validated
-  const std::vector<TrainProgram> programs_;
-  const std::string output_;  // wherever the working folder is by now
+  const std::string output_;                 // wherever the working folder is by now
   OutputLock lock_;
   std::optional<RankSaver> share_;  // this rank's of saves
   std::optional<Crew> crew_;
@@ -107,11 +107,11 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
       options_(options),
       isa_(device.isa()),
       f32_products_(device.f32_products()),
-      task_(task_of(config().model)),
-      samples_(task_.train_samples(run_.data, sample_choices(config()))),
-      held_out_(validates(config()) ? task_.valid_samples(run_.data, valid_choices(config()))
-                                    : nullptr),
-      programs_(train_programs(config())),
+      setup_(run_.config),
+      samples_(task().train_samples(run_.data, sample_choices(config()))),
+      held_out_(validates(config(), task())
+                    ? task().valid_samples(run_.data, valid_choices(config()))
+                    : nullptr),
       output_(absolute_path(config().output)),
       lock_(config().output, run_.notices, options_.calls),
       step_(first_step()),
@@ -125,12 +125,12 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   auto background = background_thread(config());
   if (!config().profile.empty())
     recorder_.emplace(absolute_path(config().profile), config().profile_steps, device);
-  product_rate_ = product_rate_for(config(), last_ - step_, device);
-  Compiled compiled = compile_programs(config(), wanted_programs(config()), device);
+  product_rate_ = product_rate_for(setup_, last_ - step_, device);
+  Compiled compiled = compile_programs(setup_, wanted_programs(setup_), device);
   facts_ = facts_of_all(compiled.plan, options_.world);
   require_within_cap(config(), facts_);
-  RunStart start = run_start(config(), compiled, facts_);
-  start.about = about_run(run_, *samples_);
+  RunStart start = run_start(setup_, compiled, facts_);
+  start.about = about_run(run_, setup_, *samples_);
   start.first_step = step_;
   start.product_flops_per_s = product_rate_;
   tell(&TrainCallback::on_start, start);
@@ -145,7 +145,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   saves_.emplace(
       config(), options_, lock_, *crew_, *share_,
       [this] { return checkpoint_record(run_, step_, samples()); }, [this] { return ended(); });
-  texts_.emplace(*crew_, task_, run_, held_out_ ? *held_out_ : *samples_, options_);
+  texts_.emplace(*crew_, task(), run_, held_out_ ? *held_out_ : *samples_, options_);
   memory_.arena_bytes = crew_->plan().peak_bytes();
   memory_.huge_page_bytes = crew_->executor().huge_page_bytes();
   tell(&TrainCallback::on_memory, memory_);
@@ -173,8 +173,9 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   });
   if (events_) options_.callbacks.push_back(&*events_);
   if (config().keep_best) saves_->keep_best(*metrics_);
-  evaluations_.emplace(RunEvaluations::Parts{run_, task_, samples_->size(), held_out_.get(), *runs_,
-                                             *texts_, *saves_, *metrics_, options_, output_});
+  evaluations_.emplace(RunEvaluations::Parts{run_, setup_, samples_->size(), held_out_.get(),
+                                             *runs_, *texts_, *saves_, *metrics_, options_,
+                                             output_});
 }
 
 TrainResult Trainer::run() {
@@ -206,16 +207,16 @@ TrainResult Trainer::run() {
 /// Of the bucket that the next step's samples belong to.
 const TrainProgram& Trainer::next_program() const {
   const std::int64_t length = samples_->bucket_length(samples());
-  return *std::find_if(programs_.begin(), programs_.end(), [&](const TrainProgram& program) {
-    return program.bucket_length == length;
-  });
+  return *std::find_if(
+      setup_.trains.begin(), setup_.trains.end(),
+      [&](const TrainProgram& program) { return program.bucket_length == length; });
 }
 
 /// One training step.
 StepRecord Trainer::attempt() {
   const std::int64_t batch = config().global_batch_size;
   const TrainProgram& program = next_program();
-  const std::int64_t tokens = batch * program.tokens;
+  const std::int64_t tokens = batch * program.task.tokens;
   // Steps of a profile have the same calls.
   Recorder* const recorder = recorder_ && program.bucket_length == 0 ? &*recorder_ : nullptr;
   StepRecord out;
@@ -241,7 +242,7 @@ StepRecord Trainer::attempt() {
   out.grad_norm = metric("grad_norm");
   out.ok = metric("ok") != 0;
   if (config().optimizer.loss_scale.on) out.loss_scale = metric("loss_scale");
-  for (const TaskMean& mean : task_.means) {
+  for (const TaskMean& mean : task().means) {
     if (mean.name != kLossMean) out.means.emplace_back(mean.name, metric(mean.name.c_str()));
   }
   out.tokens_per_s = static_cast<double>(tokens) / out.seconds;
@@ -313,7 +314,7 @@ void Trainer::validate_if_due() {
 void Trainer::write_profile() {
   if (recorder_->empty()) {
     tell(&TrainCallback::on_notice,
-         text("no profile: it is of steps ", programs_.size() > 1 ? "of the last bucket " : "",
+         text("no profile: it is of steps ", setup_.trains.size() > 1 ? "of the last bucket " : "",
               "after ", Recorder::kWarmUp, " that warm up, and ", recorder_->seen(), " were done"));
   } else {
     std::string table;
@@ -359,7 +360,7 @@ Summary Trainer::summary() {
   out.seconds = between(begin_, Clock::now());
   out.tokens_per_s = tokens_ == 0 ? 0 : static_cast<double>(tokens_) / step_seconds_;
   const auto devices = static_cast<double>(plan.ranks());
-  add_plan(out, config(), plan, facts_);
+  add_plan(out, setup_, plan, facts_);
   out.product_flops_per_s = product_rate_;
   if (step_seconds_ > 0)
     out.mfu =

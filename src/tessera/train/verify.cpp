@@ -78,18 +78,18 @@ std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, Device&
   // 16-bit rounding depends on the order of sums by far more than an error of the mesh may hide in;
   // without it, there is nothing to scale.
   config.optimizer.loss_scale.on = false;
+  const RunSetup setup(std::move(config));
   const WantedPrograms wanted{.evaluate = false, .texts = 0, .gradients = true, .rounded = false};
   const int rank = world == nullptr ? 0 : world->rank();
-  Crew crew(compile_programs(config, wanted, device, rank).plan, device, world);
+  Crew crew(compile_programs(setup, wanted, device, rank).plan, device, world);
   std::vector<StepTrace> out;
-  const Task task = task_of(config.model);
-  run_random_steps(crew, config, steps, [&](double) {
+  run_random_steps(crew, setup, steps, [&](double) {
     StepTrace trace;
     const Executor& mine = crew.executor();
     trace.loss = mine.scalar(kTrainProgram, "loss");
     trace.grad_norm = mine.scalar(kTrainProgram, "grad_norm");
     trace.lr = mine.scalar(kTrainProgram, "lr");
-    for (const TaskMean& mean : task.means) {
+    for (const TaskMean& mean : setup.task().means) {
       if (mean.weight != 0 && mean.name != kLossMean)
         trace.means.emplace(mean.name, mine.scalar(kTrainProgram, mean.name));
     }
