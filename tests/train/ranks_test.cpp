@@ -16,8 +16,8 @@
 #include <tuple>
 
 #include "tessera/base/text.h"
+#include "tessera/bench/verify.h"
 #include "tessera/comm/local.h"
-#include "tessera/train/verify.h"
 #include "train/tiny_run.h"
 
 namespace tessera {

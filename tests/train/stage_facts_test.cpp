@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tessera/bench/verify.h"
 #include "tessera/comm/local.h"
 #include "tessera/train/facts.h"
 #include "tessera/train/programs.h"
-#include "tessera/train/verify.h"
 #include "train/tiny_run.h"
 
 namespace tessera {

@@ -14,12 +14,12 @@
 #include "tessera/base/median.h"
 #include "tessera/base/proc.h"
 #include "tessera/base/text.h"
+#include "tessera/bench/timed_steps.h"
 #include "tessera/files/file.h"
 #include "tessera/machines/machine_file.h"
 #include "tessera/plan/predict.h"
 #include "tessera/runtime/fit_machine.h"
 #include "tessera/train/programs.h"
-#include "tessera/train/timed_steps.h"
 
 namespace tessera {
 

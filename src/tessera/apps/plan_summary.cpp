@@ -7,9 +7,9 @@
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
 #include "tessera/config/memory_cap.h"
+#include "tessera/plan/memory_parts.h"
 #include "tessera/planner/explain.h"
 #include "tessera/train/about_run.h"
-#include "tessera/train/memory_parts.h"
 #include "tessera/train/within_cap.h"
 
 namespace tessera {

@@ -9,6 +9,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
+#include "tessera/bench/verify.h"
 #include "tessera/comm/work_alone.h"
 #include "tessera/launch/agreement.h"
 #include "tessera/launch/ranks.h"
@@ -17,7 +18,6 @@
 #include "tessera/train/prepare.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/run_source.h"
-#include "tessera/train/verify.h"
 
 namespace tessera {
 

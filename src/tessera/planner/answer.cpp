@@ -8,12 +8,12 @@
 #include "tessera/base/index.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
+#include "tessera/plan/memory_parts.h"
 #include "tessera/planner/explain.h"
 #include "tessera/planner/plan_speed.h"
 #include "tessera/report/pipeline_report.h"
 #include "tessera/train/facts.h"
 #include "tessera/train/host_pool.h"
-#include "tessera/train/memory_parts.h"
 
 namespace tessera {
 

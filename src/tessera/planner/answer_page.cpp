@@ -7,13 +7,13 @@
 #include "tessera/base/index.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
+#include "tessera/plan/memory_parts.h"
 #include "tessera/planner/explain.h"
 #include "tessera/planner/plan_speed.h"
 #include "tessera/report/bar_chart.h"
 #include "tessera/report/page.h"
 #include "tessera/report/planned_pipeline.h"
 #include "tessera/report/svg.h"
-#include "tessera/train/memory_parts.h"
 
 namespace tessera {
 

@@ -9,8 +9,8 @@
 #include "tessera/base/format.h"
 #include "tessera/base/index.h"
 #include "tessera/base/text.h"
+#include "tessera/plan/memory_parts.h"
 #include "tessera/report/json/reports.h"
-#include "tessera/train/memory_parts.h"
 #include "tessera/train/programs.h"
 
 namespace tessera {

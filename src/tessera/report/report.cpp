@@ -9,10 +9,10 @@
 
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
+#include "tessera/plan/memory_parts.h"
 #include "tessera/report/json/reports.h"
 #include "tessera/report/planned_pipeline.h"
 #include "tessera/train/facts.h"
-#include "tessera/train/memory_parts.h"
 #include "tessera/train/within_cap.h"
 
 namespace tessera {

@@ -5,11 +5,11 @@
 #include <optional>
 #include <string>
 
+#include "tessera/plan/kernel_use.h"
 #include "tessera/plan/predict.h"
 #include "tessera/report/mesh_report.h"
 #include "tessera/report/pipeline_report.h"
 #include "tessera/train/host_pool.h"
-#include "tessera/train/kernel_use.h"
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/outside.h"
 #include "tessera/train/programs.h"

@@ -11,8 +11,8 @@
 #include "tessera/config/family_fields.h"
 #include "tessera/config/fields.h"
 #include "tessera/files/file.h"
+#include "tessera/plan/memory_parts.h"
 #include "tessera/train/best_checkpoint.h"
-#include "tessera/train/memory_parts.h"
 #include "tessera/train/output_folder.h"
 
 namespace tessera {

@@ -6,8 +6,8 @@
 
 #include "tessera/checkpoint/appended_file.h"
 #include "tessera/config/config.h"
+#include "tessera/files/event_record.h"
 #include "tessera/train/callbacks.h"
-#include "tessera/train/event_record.h"
 
 namespace tessera {
 

@@ -15,7 +15,7 @@
 #include "tessera/base/proc.h"
 #include "tessera/base/text.h"
 #include "tessera/files/file.h"
-#include "tessera/train/memory_parts.h"
+#include "tessera/plan/memory_parts.h"
 
 namespace tessera {
 

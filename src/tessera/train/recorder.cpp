@@ -1,7 +1,7 @@
 #include "tessera/train/recorder.h"
 
 #include "tessera/files/file.h"
-#include "tessera/train/trace.h"
+#include "tessera/runtime/trace.h"
 
 namespace tessera {
 

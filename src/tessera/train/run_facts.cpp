@@ -1,8 +1,8 @@
 #include "tessera/train/run_facts.h"
 
 #include "tessera/models/parallel.h"
+#include "tessera/plan/kernel_use.h"
 #include "tessera/train/free_memory.h"
-#include "tessera/train/kernel_use.h"
 #include "tessera/train/save_shares.h"
 
 namespace tessera {

@@ -1,4 +1,4 @@
-#include "tessera/train/random_steps.h"
+#include "tessera/bench/random_steps.h"
 
 #include <chrono>
 #include <span>

@@ -1,8 +1,8 @@
-#include "tessera/train/timed_steps.h"
+#include "tessera/bench/timed_steps.h"
 
+#include "tessera/bench/random_steps.h"
 #include "tessera/train/crew.h"
 #include "tessera/train/programs.h"
-#include "tessera/train/random_steps.h"
 
 namespace tessera {
 

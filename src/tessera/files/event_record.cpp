@@ -1,4 +1,4 @@
-#include "tessera/train/event_record.h"
+#include "tessera/files/event_record.h"
 
 #include <array>
 #include <bit>

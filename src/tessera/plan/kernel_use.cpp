@@ -1,4 +1,4 @@
-#include "tessera/train/kernel_use.h"
+#include "tessera/plan/kernel_use.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "tessera/train/verify.h"
+#include "tessera/bench/verify.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,10 +7,10 @@
 #include "tessera/base/counted.h"
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
+#include "tessera/bench/random_steps.h"
 #include "tessera/models/family.h"
 #include "tessera/train/crew.h"
 #include "tessera/train/programs.h"
-#include "tessera/train/random_steps.h"
 
 namespace tessera {
 
@@ -29,7 +29,7 @@ struct Distance {
   }
 };
 
-Distance distance(const HostTensor& one, const HostTensor& mesh, const HostTensor* gradient,
+Distance tensor_distance(const HostTensor& one, const HostTensor& mesh, const HostTensor* gradient,
                   double noise, double bound) {
   Distance out;
   for (std::int64_t i = 0; i < one.numel(); ++i) {
@@ -126,12 +126,12 @@ VerifyReport compare_traces(const std::vector<StepTrace>& one, const std::vector
       all.take(name, step, relative(mean, b.means.at(name)), true);
     all.take("gradient norm", step, relative(a.grad_norm, b.grad_norm), true);
     for (const auto& [path, gradient] : a.gradients) {
-      const Distance d = distance(gradient, b.gradients.at(path), nullptr, 0, 0);
+      const Distance d = tensor_distance(gradient, b.gradients.at(path), nullptr, 0, 0);
       all.take("gradient " + path, step, d.relative(noise), true);
     }
     for (const auto& [path, parameter] : a.parameters) {
       const Distance d =
-          distance(parameter, b.parameters.at(path), &a.gradients.at(path), noise, moved);
+          tensor_distance(parameter, b.parameters.at(path), &a.gradients.at(path), noise, moved);
       all.take("parameter " + path, step, d.relative(a.lr), d.noise_is_small);
     }
   }

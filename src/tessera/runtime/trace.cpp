@@ -1,4 +1,4 @@
-#include "tessera/train/trace.h"
+#include "tessera/runtime/trace.h"
 
 #include <array>
 #include <cstdio>
