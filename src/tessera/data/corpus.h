@@ -14,8 +14,7 @@ namespace tessera {
 struct CorpusRequest {
   /// Files and folders (files/text.h), and corpora by name:
   ///   kjv       the King James Bible, from the Debian packages bible-kjv and bible-kjv-text; where
-  ///   they cannot be
-  ///             fetched, the licences stand in for it and a notice says so
+  ///             they cannot be fetched, the licences stand in for it and a notice says so
   ///   licences  the licence texts that every Debian has
   /// A file or folder with such a name is meant when it is written with a slash, as ./kjv.
   std::vector<std::string> sources;

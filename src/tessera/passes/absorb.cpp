@@ -21,7 +21,7 @@ Graph add_onto(const Graph& graph) {
   std::vector<bool> is_output(graph.nodes().size(), false);
   for (const Output& output : graph.outputs())
     is_output[static_cast<std::size_t>(output.value.node)] = true;
-  // Of the two terms of a sum, that which is a scatter_add and read by nobody else.
+  // The term of a sum that is a scatter_add which nobody else reads.
   const auto scattered = [&](const Node& sum) {
     for (int i = 0; sum.op == &kAdd && i < 2; ++i) {
       const NodeId term = sum.inputs[static_cast<std::size_t>(i)].node;
@@ -94,7 +94,7 @@ class Copies {
     }
   }
 
-  /// That of result 0 of an update; -1: it stays.
+  /// The cast of an update's result 0; -1: none is absorbed.
   NodeId cast(NodeId update) const { return cast_of_[at(update)]; }
 
  private:

@@ -51,7 +51,7 @@ class Advance {
     return region.kind == RegionKind::Backward || region.kind == RegionKind::Weights;
   }
 
-  /// What makes a value that may have been given other names and shapes since.
+  /// The node that makes a value, looking through nodes that only rename or reshape it.
   static NodeId maker(const Graph& graph, ValueId v) {
     const Node& node = graph.node(v.node);
     return node.op->view == nullptr ? v.node : maker(graph, node.inputs[0]);

@@ -24,7 +24,7 @@ namespace {
 /// When a value is there: its region, and its node in it.
 using Ready = std::pair<int, NodeId>;
 
-/// What sums need in common to be one.
+/// Two sums may share a bucket if they are equal in all of this.
 struct Alike {
   int depth = 0;  // how many sums of gradients lie on the way to it: none depends on one as deep
   std::string axes, monoid;
@@ -190,7 +190,7 @@ class BucketWriter {
     return true;
   }
 
-  /// In order, until no more operands are there.
+  /// Carries waiting nodes in order, up to the first whose operands are not there yet.
   void carry_waiting() {
     for (bool again = true; std::exchange(again, false);) {
       for (const NodeId id : std::exchange(waiting_, {})) {

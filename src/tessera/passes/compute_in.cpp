@@ -35,7 +35,7 @@ class ComputeIn {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);
       if (caches_.contains(id)) {
-        // What generation keeps of earlier tokens is in 16 bits itself.
+        // The keys and values that generation keeps of earlier tokens are stored in 16 bits.
         const auto dtype = static_cast<std::size_t>(node.op->attrs.find("dtype"));
         rewrite_.copy_retyped(id, {}, node.attrs.with(dtype, dtype_));
       } else if (node.op->traits.leaf) {

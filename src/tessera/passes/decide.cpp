@@ -10,8 +10,8 @@ namespace tessera {
 namespace {
 
 constexpr double kImpossible = std::numeric_limits<double>::infinity();
-// Of gathering a state that is to be read where it lies: above any other price, but where its use
-// cannot be what the node needs (two states of one node lie otherwise), there is no other way.
+// The price of gathering a state that should be read where it lies. Above all other prices, but
+// not infinite: if two states of one node lie differently, one of them has to be gathered.
 constexpr double kBreach = 1e18;
 constexpr double kWorkPrice =
     1e-3;  // of touching an element, where moving one between cores costs 1
@@ -37,7 +37,7 @@ class Decider {
   Decided run() {
     decide_all();
     if (!holds()) {
-      // What seemed likely of a major axis did not come: then nothing may build on it.
+      // A guess about an outer axis proved wrong, so later axes may not build on guesses.
       trusts_ = false;
       decide_all();
     }
@@ -296,7 +296,7 @@ class Decider {
     }
     return n;
   }
-  /// What will be chosen along an axis that is not decided yet: what an operand brings.
+  /// A guess at the choice along an axis that is not decided yet: the sharding of an operand.
   Choice likely(int axis) const {
     for (const Choices& factors : in_factors_) {
       if (factors[at(axis)] >= 0) return factors[at(axis)];
@@ -325,7 +325,7 @@ class Decider {
   std::vector<Choices> in_factors_, out_factors_;
   Decided out_;
   bool trusts_ = true;  // that axes which are not decided yet will be what operands bring
-  // Of the axis at hand:
+  // About the axis that is being decided:
   int axis_ = 0;
   double ranks_ = 1;
   bool time_ = false;

@@ -1,6 +1,6 @@
 #pragma once
-/// How one node is spread over the mesh, from where its operands lie and where its results are
-/// wanted. Only cost depends on it: whatever is decided, partition makes it right.
+/// How one node is spread over the mesh, given the placements of its operands and those that its
+/// readers want. Affects speed only: partition inserts the moves that keep any decision correct.
 
 #include <string>
 #include <vector>
@@ -11,19 +11,19 @@
 
 namespace tessera {
 
-/// What a node does along one axis: shards a factor of its rule, or:
+/// A node's choice along one axis: a factor of its rule that is sharded, or one of these two.
 using Choice = std::int16_t;
 inline constexpr Choice kReplicate = -1;  // every rank computes all of it
 inline constexpr Choice kThrough = -2;    // hands sums through that are not finished
 using Choices = SmallVector<Choice, 8>;   // per axis
 
-/// Per axis the factor that it shards where a value with these dims stands so; kReplicate where it
-/// shards none, kNoFactor where the rule cannot say it.
+/// Per axis: the factor that the axis shards in a value with these dims and this placement;
+/// kReplicate if it shards none, kNoFactor if the rule has no such factor.
 inline constexpr Choice kNoFactor = -3;
 Choices factors_on_axes(const Factors& rule, const Factors::Dims& dims, const Stands& stands,
                         const Axes& axes);
 
-/// What is known of a node before that is decided.
+/// The facts about a node from which its choices are made.
 struct Undecided {
   struct Operand {
     const TensorType* type = nullptr;
@@ -49,7 +49,7 @@ struct Undecided {
   bool deferred = false;  // a contribution to a state's gradient: its sums are finished later
 };
 
-/// What it does along each axis.
+/// A node's choice along each axis, and the shardings that were lost by it.
 struct Decided {
   Choices choices;
   /// An operand arrives sharded where the rule cannot carry it on: what, per axis that was lost.

@@ -19,7 +19,7 @@ constexpr std::int64_t kSmall = 4;
 
 bool is_product(const Node& node) { return node.op->arithmetic == Arithmetic::Narrow; }
 
-/// What forward keeps on the host until backward reads it.
+/// True of a copy to the host of a value that forward keeps for backward.
 bool goes_to_host(const Node& node) {
   return node.op == &kCopy && memory_of(node.results[0]) == Memory::Host;
 }
@@ -78,7 +78,8 @@ class Deferral {
     return goes_to_host(from_.node(v.node)) ? from_.node(v.node).inputs[0] : v;
   }
 
-  /// What is as large, on the way from a product to the value; then all that is computed of these.
+  /// Marks the values as large as the value itself, from the last product to it; then everything
+  /// that is computed from these.
   void mark() {
     std::vector<NodeId> open = {value_.node};
     first_ = value_.node;
@@ -205,7 +206,7 @@ class Deferral {
     return new_[v];
   }
 
-  /// A node of Backward, behind its operands. What Forward handed over is there now.
+  /// Carries a node of Backward, after its operands. Values that Forward handed over exist by now.
   void carry(NodeId id) {
     if (rewrite_.has({id, 0})) return;
     const Node& node = backward().node(id);

@@ -22,8 +22,8 @@ struct Demand {
 };
 using Demands = ValueTable<std::optional<Demand>>;
 
-/// Of forward and update values. Hard: pinned values, next values of states, finished gradients;
-/// soft: the operands of a pinned op.
+/// The placements that readers demand of forward and update values. Hard: pinned values, next
+/// values of states, finished gradients; soft: the operands of a pinned op.
 /// From there demands travel upward through nodes that reduce nothing, to operands with as many
 /// dims: soft, or as a hint where a node joins several values that may all be partial, so that a
 /// sum that could be merged is not split.

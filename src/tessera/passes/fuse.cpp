@@ -72,7 +72,7 @@ class Fuser {
 
   int row_dims(NodeId id) const { return row_dims_of(from().call(id)); }
 
-  /// What the op runs over, element by element.
+  /// The result whose elements the op runs over.
   const Result& space(NodeId id) const {
     return row_dims(id) > 0 ? from().result(node(id).inputs[0]) : node(id).results[0];
   }

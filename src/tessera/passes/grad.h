@@ -12,10 +12,9 @@ namespace tessera {
 ///
 /// In:      `loss` is a scalar float; `parameters` are states.
 /// Out:     backward nodes have phase Backward and the block of the node whose operands they
-/// differentiate. Each records
-///          what it is the cotangent of, and whether that is the whole of it or one of several
-///          contributions, which are summed in the order nearest to the loss first. A cotangent has
-///          its primal's dtype.
+///          differentiate. Each records what it is the cotangent of, and whether that is the whole
+///          of it or one of several contributions, which are summed in the order nearest to the
+///          loss first. A cotangent has its primal's dtype.
 /// Errors:  an op on the path that has no gradient; the message names the node.
 std::vector<Value> gradients(Value loss, const std::vector<Value>& parameters);
 

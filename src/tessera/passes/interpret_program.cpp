@@ -54,7 +54,7 @@ class StageInterpreter {
     return moved;
   }
 
-  /// What the stage waits for.
+  /// Names the action and the message that the stage waits for.
   std::string waits_for() const {
     return text(program_.name_of(program_.regions[at(region_)]), " ",
                 program_.actions[action_].microbatch, " waits for ",
@@ -92,7 +92,7 @@ class StageInterpreter {
                                                   region_ == deleted_.region ? deleted_.node : -1);
   }
 
-  /// What this micro-batch put there, or what is there for all.
+  /// Binds a slot to the value of this micro-batch, or to the one value that all share.
   void bind_slot(const std::string& name, const Action& action) {
     const auto found = slots_.find({name, place_of(name, action)});
     check(found != slots_.end(), "slot '", name, "' is read before it is filled");
@@ -156,7 +156,7 @@ class StageInterpreter {
     }
   }
 
-  /// What earlier micro-batches left is combined with this one's.
+  /// Combines this micro-batch's shards with those of earlier ones.
   void accumulate(const std::string& slot, Monoid monoid, std::vector<HostTensor>& shards) const {
     for (std::size_t r = 0; r < shards.size(); ++r) {
       const HostTensor& before = slots_.at({slot, 0})[r];

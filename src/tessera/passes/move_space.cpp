@@ -190,7 +190,7 @@ void MoveSpace::expand_partial(const View& at) {
     if (!problem_.axes[static_cast<std::size_t>(a)].time) sums.push_back(a);
   }
   for (std::uint32_t set = 1; set < (1U << sums.size()); ++set) {
-    // Of many axes: one of them or all.
+    // With many axes only single axes and the set of all are tried.
     if (problem_.directed && !std::has_single_bit(set) && set + 1 != (1U << sums.size())) continue;
     Axes axes;
     OrderedStands after = at.stands;
@@ -228,9 +228,9 @@ void MoveSpace::scatter(const View& at, const Axes& axes, const Axes& left, int 
   }
 }
 
-/// What a permutation keeps: where each dim is cut, and how many ranks hold parts of a sum. A dim's
-/// cuts are said by the sizes of its axes, major first; neighbours whose cuts are evenly spaced
-/// count as one axis. A dim that time cuts stays as it is.
+/// Two shardings of one class differ by a permutation of ranks: each dim is cut at the same places,
+/// and as many ranks hold parts of a sum. A dim's cuts are written as the sizes of its axes, major
+/// first; neighbours whose cuts are evenly spaced count as one axis. A dim cut by time is fixed.
 std::string MoveSpace::permutation_class(const View& at) const {
   std::string key;
   const auto put = [&](std::int64_t value) {

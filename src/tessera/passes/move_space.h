@@ -1,6 +1,6 @@
 #pragma once
-/// All shardings of one shape over a few axes, as small codes, and the moves between them. What
-/// Redistributor searches.
+/// The space that Redistributor searches: all shardings of one shape over a few axes, as small
+/// codes, and the moves between them.
 
 #include <array>
 #include <compare>
@@ -67,7 +67,7 @@ class MoveSpace {
   /// The least cost, then the fewest moves, then the moves found first: always the same ones.
   Path cheapest(const OrderedStands& from, const OrderedStands& to) const;
 
-  /// What the cheapest paths from there cost; infinite to where none leads. Remembered.
+  /// The cost of the cheapest path between the two; infinite if there is none. Remembered.
   double cheapest_cost(const OrderedStands& from, const OrderedStands& to);
 
   const OrderedStands& stands(std::uint32_t node) const { return nodes_[node]; }

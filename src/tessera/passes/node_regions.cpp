@@ -98,7 +98,7 @@ void NodeRegions::find_kinds() {
   }
 }
 
-/// What no other unit's backward needs is left to Weights.
+/// Leaves to Weights the nodes of backward that no other unit's backward needs.
 void NodeRegions::find_weights() {
   std::vector<bool> needed(kind_.size(), false);
   const auto in_backward = [&](NodeId id) {
@@ -113,7 +113,7 @@ void NodeRegions::find_weights() {
       if (crosses || needed[at(id)]) needed[at(input.node)] = true;
     }
   }
-  // What accumulates does so where it is computed, or is read there.
+  // An accumulator is in the region that computes it, and is read in that region.
   for (NodeId id = 0; id < graph_.size(); ++id) {
     const bool follows = std::ranges::any_of(graph_.node(id).inputs, [&](ValueId input) {
       return kind(input.node) == RegionKind::Backward && accumulates(graph_.result(input));
@@ -147,7 +147,7 @@ void NodeRegions::find_stages() {
   }
 }
 
-/// What a reader on another stage makes of a value: where it meets it.
+/// Records that `reader` on another stage reads the value: a message, and where it arrives.
 void NodeRegions::tell(ValueId v, RegionKind reader, int chunk, int stage) {
   const int giver = stage_of(v.node);
   if (giver < 0 || giver == stage) return;

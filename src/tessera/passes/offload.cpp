@@ -83,7 +83,7 @@ class Offloader {
     }
   }
 
-  /// What forward computes, for every micro-batch anew, and backward reads.
+  /// True of a value that forward computes in each micro-batch and backward reads.
   bool is_activation(ValueId v) const {
     const Node& node = from().node(v.node);
     if (node.phase != Phase::Forward || node.op->traits.leaf) return false;

@@ -90,7 +90,7 @@ class Reader {
     return out;
   }
 
-  /// What the op leaves on a rank is one run of each dim of the result.
+  /// Requires that the op leaves on a rank one run of each dim of the result.
   void makes_runs(int r) const {
     const Factors::Dims& dims = rule_.outs[at(r)];
     const Choices left =

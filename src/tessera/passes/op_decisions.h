@@ -1,5 +1,5 @@
 #pragma once
-/// What a strategy pins of single ops, in the factors of their rules.
+/// The pins of single ops in a strategy, as factors of their rules.
 
 #include <map>
 #include <string>
@@ -11,8 +11,8 @@
 
 namespace tessera {
 
-/// True where a strategy may shard a factor of this kind. What is streamed, exchanged or whole it
-/// may not.
+/// True if a strategy may shard a factor of this kind: not one that is streamed, exchanged or
+/// whole.
 bool may_shard(const OpDef& op, FactorKind kind);
 
 /// Errors: a bool is pinned to a sum: true + true is no bool. `what` names the value.

@@ -15,7 +15,7 @@ namespace tessera {
 
 namespace {
 
-/// What is copied of a state from the host.
+/// True of a copy of a state from the host.
 bool is_copy_of_state(const Graph& graph, ValueId v) {
   const Node& node = graph.node(v.node);
   return node.op == &kCopy && graph.node(node.inputs[0].node).op == &kState;

@@ -177,7 +177,7 @@ class Partitioner {
     return to_.import(v, region);
   }
 
-  /// What lies in a value's padding. States are stored with zeros there, in either memory.
+  /// The monoid whose identity fills a value's padding. States have zeros there, in either memory.
   std::optional<Monoid> padding_of(ValueId v, int region) const {
     const Node& node = graph_.node(v.node);
     if (node.op == &kState || is_copied_state(node)) return Monoid::Sum;

@@ -10,9 +10,9 @@
 
 namespace tessera {
 
-/// What stays together in a pipeline: a repeated block ("layers.3"), or what lies outside of them
-/// under one name ("embed", "head"). Empty for an empty path: what forward and backward compute
-/// there is a unit too.
+/// The unit of a pipeline that a path belongs to, which is never split: a repeated block
+/// ("layers.3"), or nodes outside of blocks under one name ("embed", "head"). Nodes with an empty
+/// path form a unit too, named "".
 std::string_view unit_of(std::string_view path);
 
 /// One pin per unit of the model, in the order in which forward comes through them: as `pipeline`

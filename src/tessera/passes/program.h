@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-/// What crosses an edge of the pipeline for each micro-batch, on each rank.
+/// The bytes that cross an edge of the pipeline for each micro-batch, on each rank.
 struct EdgeBytes {
   Edge edge;
   std::int64_t bytes = 0;
@@ -56,8 +56,8 @@ struct Program {
   Actions actions;                // each region takes micro-batches in order
   std::vector<Message> messages;  // of this stage; in an order that all stages share
   std::vector<EdgeBytes> edges;   // of all stages, in order, each once
-  /// By slot that the loop fills and reads: for how many micro-batches it holds a value at a time.
-  /// That of micro-batch k lies in place k % depth.
+  /// Depth of each slot that the loop fills and reads: for how many micro-batches it holds a value
+  /// at a time. The value of micro-batch k is in place k % depth.
   std::map<std::string, std::int64_t> rings;
 
   /// Errors: Broken where this stage has no message of that name.
@@ -75,8 +75,8 @@ bool accumulates(const Result& result);
 /// its placement leaves unfinished. Errors: it leaves none unfinished.
 Monoid reduction_over_time(const Result& result);
 
-/// What the actions of a program say about values that one region of the loop fills and others
-/// read, each for its own micro-batch. Regions are given by index.
+/// The order of a program's actions, for values that one region of the loop fills and others read,
+/// each for its own micro-batch. Regions are given by index.
 class ActionOrder {
  public:
   explicit ActionOrder(const Program& program);

@@ -19,7 +19,7 @@ namespace tessera {
 
 namespace {
 
-/// Of a state, of one that is used, or of the parameter whose gradient a node ends.
+/// The path in a `state` or `use` node, or that of the parameter whose gradient a node ends.
 const std::string& path_of(const Node& node) { return std::get<std::string>(node.attrs[0]); }
 
 /// A value of the placed graph and how it stands.
@@ -201,7 +201,7 @@ void Propagation::visit(NodeId id) {
     kept_[{id, r}] = accumulating({id, r}, results[at(r)]);
 }
 
-/// What micro-batches add to is sharded as the strategy says while they do.
+/// An accumulator of micro-batches, sharded as the strategy says.
 Kept Propagation::accumulating(ValueId v, const Kept& value) {
   const auto found = accumulators_.find(v);
   if (found == accumulators_.end()) return value;
@@ -212,7 +212,7 @@ Kept Propagation::accumulating(ValueId v, const Kept& value) {
   return reshard(value, to, graph_.node(v.node));
 }
 
-/// What another node decided, in the factors of this rule.
+/// The choices of another node, as factors of this rule.
 Choices Propagation::inherited(NodeId id, const Factors& rule) const {
   const Factors theirs = graph_.factors(id);
   Choices out;
@@ -324,8 +324,8 @@ std::vector<Kept> Propagation::expand(const Node& node, const std::vector<Kept>&
   return out;
 }
 
-/// Where a result is kept. Hard demands hold; toward soft ones sums are finished; shards stay. Time
-/// is not a place to move along.
+/// The placement in which a result is kept, on each axis but time: a hard demand is met; a soft one
+/// only finishes partial sums; otherwise the result stays as its node made it.
 Stands Propagation::settled(const Stands& natural, const Demand* demand) const {
   if (demand == nullptr || demand->firmness == Firmness::Hint) return natural;
   Stands out = natural;
@@ -337,9 +337,9 @@ Stands Propagation::settled(const Stands& natural, const Demand* demand) const {
   return out;
 }
 
-/// The value, lying as `reader` needs it. A sum is finished once, beside the node that made it;
-/// what is gathered or cut is so for forward, backward and update each, and each chunk, and is not
-/// moved back to how it lay. What moves a state is its use, for all who share that.
+/// The value in the placement that `reader` needs. A sum is finished once, beside the node that
+/// made it. Gathers and slices are shared by the readers of one phase and chunk, and never undone:
+/// the value before the move is used instead. A state is moved by its use, for all readers of that.
 Kept Propagation::reshard(const Kept& from, const Stands& to, const Node& reader) {
   if (from.stands == to) return from;
   const Node& mover = placed_.node(from.value);

@@ -14,8 +14,7 @@ namespace tessera {
 /// expansion.
 ///
 /// In:      Form::Global, states read through uses (passes/add_uses.h). A use is placed as its
-/// readers
-///          need it; one that needs no other placement than the state has is left out.
+///          readers need it; one that needs no other placement than the state has is left out.
 /// Out:     Form::Placed: every result has a placement on the strategy's mesh, as the node's factor
 ///          rule gives it from those of the operands; states have home and use.
 /// Errors:  a node whose rule does not let the batch be cut into micro-batches, or that reads a sum

@@ -172,7 +172,7 @@ std::int64_t Redistribution::bytes() const {
 
 namespace {
 
-/// Of every set of these axes, by its bits; along time nothing moves.
+/// Prices of every set of these axes, indexed by its bits; along time nothing moves.
 std::vector<LinkPrice> prices_of_sets(const std::vector<AxisSpan>& axes, const Machine& machine) {
   std::vector<LinkPrice> out(std::size_t{1} << axes.size());
   std::vector<AxisSpan> some;
@@ -225,7 +225,7 @@ const Redistribution& Redistributor::plan(const Shape& shape, DType dtype, const
   return known_.emplace(std::move(key), *std::move(best)).first->second;
 }
 
-/// What a search is over.
+/// The problem of one search.
 struct Redistributor::Setup {
   MoveProblem problem;
   std::vector<std::string> axes;

@@ -30,8 +30,7 @@ namespace tessera {
 ///   all_to_all      shard of `from` -> shard of `to`, axes in the same order; pieces are padded
 ///                   in both dims, so any sizes are legal                       (n-1) pieces
 ///   permute         each rank takes the whole shard of one other rank: every dim is cut at the
-///   same
-///                   places as before, by other axes or in another order; as many axes are partial
+/// same places as before, by other axes or in another order; as many axes are partial
 ///                   as before (by the product of their sizes)                  N
 ///
 /// An uneven dim may be cut at other places by other axes ([a.b] of 8 on 3 x 2 is not [b.a]): no
@@ -90,8 +89,8 @@ class Redistributor {
   /// sharding; more than 10 axes; a value that would have to move along time.
   const Redistribution& plan(const Shape& shape, DType dtype, const Sharding& from,
                              const Sharding& to);
-  /// What the plan takes, without the plan: for those who compare many. Errors: none, where there
-  /// is no plan it is infinite.
+  /// The seconds of a plan, without the plan: for callers that compare many. Infinite, not an
+  /// error, if there is no plan.
   double seconds(const Shape& shape, DType dtype, const Sharding& from, const Sharding& to);
 
  private:

@@ -21,7 +21,7 @@ std::vector<bool> live_nodes(const Graph& graph) {
     live[static_cast<std::size_t>(output.value.node)] = true;
   for (NodeId id = graph.size() - 1; id >= 0; --id) {
     const Node& node = graph.node(id);
-    // What a graph has from outside stays, whether it is read or not.
+    // States and batch inputs stay, whether they are read or not.
     if (node.op == &kState || node.op == &kBatch) live[static_cast<std::size_t>(id)] = true;
     if (!live[static_cast<std::size_t>(id)]) continue;
     for (const ValueId input : node.inputs) live[static_cast<std::size_t>(input.node)] = true;
@@ -30,7 +30,7 @@ std::vector<bool> live_nodes(const Graph& graph) {
 }
 
 bool may_merge(const Node& node) {
-  // What is copied or gathered is so where it is wanted.
+  // Copies and collectives are not merged: each is where its reader wants it.
   return node.name.empty() && node.op != &kGradient && !is_transfer(*node.op) &&
          node.op != &kState && node.op != &kBatch;
 }

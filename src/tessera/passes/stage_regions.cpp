@@ -57,8 +57,8 @@ int StageRegions::home(ValueId v, int to) const {
   return in_loop(reader.kind) ? index_of(kind, reader.chunk) : to;
 }
 
-/// What a region sends and does not compute is there from its begin: the stage that waits for it
-/// may be one for which this stage waits later.
+/// A value that a region sends and does not compute is available from its begin: the stage that
+/// waits for it may be one for which this stage waits later.
 void StageRegions::list_messages() {
   for (const Message& message : of_.messages()) {
     const bool loop = in_loop(message.region);

@@ -17,15 +17,15 @@ namespace tessera {
 
 class StageRegions {
  public:
-  /// What the stage sends and does not compute is in its regions from the begin. `regions`: of the
-  /// same graph and pipeline; all outlive it.
+  /// Values that the stage sends and does not compute are in its regions from the begin. `regions`
+  /// are those of the same graph and pipeline; all arguments outlive this object.
   StageRegions(const Graph& placed, const Pipeline& pipeline, const NodeRegions& regions,
                int stage);
 
   int count() const { return static_cast<int>(program_.regions.size()); }
   int update() const { return count() - 1; }
   Builder& builder(int region) { return *builders_[static_cast<std::size_t>(region)]; }
-  /// What a value of the placed graph is in a region; not valid where the region does not have it.
+  /// The region's value for a value of the placed graph; not valid if the region does not have it.
   Value& known(ValueId v, int region) { return known_[static_cast<std::size_t>(region)][v]; }
 
   bool computes(NodeId id) const { return of_.computed_on(stage_, id); }
@@ -57,7 +57,7 @@ class StageRegions {
     int region = 0;
     friend auto operator<=>(const Handed&, const Handed&) = default;
   };
-  /// What a region sends to another stage.
+  /// A value that a region sends to another stage.
   struct Sent {
     ValueId value;
     int region = 0;

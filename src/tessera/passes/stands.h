@@ -22,7 +22,7 @@ constexpr bool is_partial(Stand stand) { return stand <= kPartialSum; }
 constexpr Stand partial_stand(Monoid monoid) {
   return static_cast<Stand>(kPartialSum - static_cast<int>(monoid));
 }
-/// Of a partial one.
+/// The monoid of a partial value.
 constexpr Monoid monoid_of(Stand stand) { return static_cast<Monoid>(kPartialSum - stand); }
 
 /// Per axis, in the order of Axes.
@@ -38,7 +38,8 @@ class Axes {
   int count() const { return static_cast<int>(axes_.size()); }
   const Axis& operator[](int i) const { return axes_[static_cast<std::size_t>(i)]; }
   bool is_time(int i) const { return (*this)[i].level == Level::Time; }
-  /// Of receiving an element over an axis of ranks: 1 between cores, more over slower links.
+  /// The price of receiving an element over an axis of ranks: 1 between cores, more on slower
+  /// links.
   double price(int i) const { return prices_[static_cast<std::size_t>(i)]; }
   /// -1 for an axis that the mesh lacks.
   int find(std::string_view name) const;

@@ -20,7 +20,7 @@ class StatePlaces {
   /// A batch input, with its axes of time: they cut it where it is read. Pinned by its name, or as
   /// all are.
   Stands batch(const Node& node) const;
-  /// Of a state, by its path.
+  /// The placements of one state, looked up by its path.
   struct Places {
     Stands use;          // as forward and backward read it
     Stands home;         // as it is stored; the update sees it so

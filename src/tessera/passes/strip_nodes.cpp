@@ -161,9 +161,9 @@ void StripNodes::add_between() {
   }
 }
 
-/// Every reader inside reads a value as it is cut, and sums when they are complete; what is large
-/// is read inside only. What comes before waits for no message: others may wait for what the
-/// region sends meanwhile.
+/// True if every reader inside reads a value as it is cut and a sum when it is complete, and large
+/// values are read inside only. Nodes before the strips may not wait for a message: other stages
+/// may wait for values that the region sends meanwhile.
 bool StripNodes::complete() const {
   for (NodeId id = 0; id < graph_.size(); ++id) {
     const Node& node = graph_.node(id);

@@ -29,11 +29,10 @@ class StripNodes {
   /// True of a node that a node in strips depends on.
   bool is_before(NodeId id) const { return before_[static_cast<std::size_t>(id)]; }
   bool is_read_outside(ValueId v) const;
-  /// Of sums that are made in f32 and would have 16 bits as a whole.
+  /// Bytes of the sums that are made in f32 here and in 16 bits without strips.
   std::int64_t wide_bytes() const;
-  /// Of operands that are not cut and are free after their last reader: parameters that are
-  /// gathered, and their 16-bit copies where the region runs `once` in a step. At most the bytes of
-  /// the sums.
+  /// Bytes of operands that are not cut and are free after their last reader: gathered parameters,
+  /// and their 16-bit copies if the region runs `once` in a step. At most the bytes of the sums.
   std::int64_t operand_bytes(bool once) const;
 
  private:

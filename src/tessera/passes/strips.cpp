@@ -92,7 +92,7 @@ class StripWriter {
     return add(kAdd, {}, maker.results[at(term.id().index)], {sum.id(), term.id()}, maker);
   }
 
-  /// What is read outside: rows of all strips, and complete sums.
+  /// Makes the values that are read outside: rows of all strips joined, and complete sums.
   void join(NodeId id) {
     const Node& node = from().node(id);
     for (int i = 0; i < static_cast<int>(node.results.size()); ++i) {

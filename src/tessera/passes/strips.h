@@ -9,8 +9,8 @@ namespace tessera {
 /// Which values are worth it.
 struct StripLimits {
   std::int64_t least_bytes = std::int64_t{32} << 20;  // of the value on a rank
-  // Of a strip in f32: products of fewer run slower. Floats of 16 bits are multiplied faster and
-  // are smaller: of a strip of these, twice as many.
+  // Least rows of a strip in f32: products of fewer rows run slower. A strip of 16-bit floats,
+  // which are multiplied faster and are smaller, has at least twice as many.
   std::int64_t least_rows = 256;
   std::int64_t most_strips = 8;  // a gradient that they add up is read and written once for each
 };

@@ -1,5 +1,5 @@
 #pragma once
-/// What the blocks of a model leave from forward for backward, and what backward computes again.
+/// Bytes that the blocks of a model keep from forward for backward, and work that backward repeats.
 
 #include <vector>
 
@@ -8,9 +8,9 @@
 
 namespace tessera {
 
-/// Of the blocks of `program`, whose calls are there, in the order of forward. A value that lies in
-/// another's memory, as a view does, is counted once, for the block that made it; what
-/// comes from another stage, for the first that reads it.
+/// The uses of the blocks of `program`, whose calls are known by now, in the order of forward. A
+/// value in another's memory, as a view, is counted once, for the block that made it; a value from
+/// another stage, for the first block that reads it.
 std::vector<BlockUse> block_uses(const std::vector<Region>& regions, const ProgramValues& values,
                                  const ProgramPlan& program);
 

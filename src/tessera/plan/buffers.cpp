@@ -27,8 +27,8 @@ int ProgramValues::new_buffer(int value) {
   return v.buffer;
 }
 
-/// A ring is filled by one region. What another one makes of it lies in it only as long as that
-/// region runs.
+/// A ring is filled by one region. A value that another region makes in place lies in it only as
+/// long as that region runs.
 bool ProgramValues::may_share(const StoredValue& value, const Buffer& buffer) const {
   if (memory_of(*value.result) != buffer.memory) return false;
   const StoredValue& root = values_[at(buffer.values[0])];
@@ -56,8 +56,8 @@ void ProgramValues::share(int value, int buffer) {
     hold(b);
 }
 
-/// As deep as all that lies in it needs. The first value is the one that fills it; the receive of
-/// a message is posted ahead.
+/// Makes the buffer as deep as the values in it need. The first value is the one that fills it; the
+/// receive of a message is posted ahead.
 void ProgramValues::hold(Buffer& buffer) {
   std::set<int> all;
   for (const int v : buffer.values) all.merge(readers(values_[at(v)]));
@@ -123,7 +123,7 @@ bool ProgramValues::try_view(int region, NodeId node) {
   target.strides = view->strides;
   // A state that is updated in place may change while the view lives: copy it.
   const bool of_state = source.kind == StoredValue::Kind::State && target.last > time_.loop_end;
-  // What leaves is read after states are stored, so not even a view of a view may lie in a state.
+  // An output is read after states are stored, so not even a view of a view may lie in a state.
   const bool leaves_state = target.leaves && buffers_[at(source.buffer)].home != Buffer::Home::Work;
   if (of_state || leaves_state || !may_share(target, buffers_[at(source.buffer)]) ||
       !accepted_by_all(to, dense) ||

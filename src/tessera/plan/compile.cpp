@@ -97,9 +97,9 @@ bool recomputes(const ProgramSource& source) {
                              [](const Node& node) { return node.recompute != Recompute::None; });
 }
 
-/// The chunks of all programs: those of the one that computes most, and what only others have. What
-/// is recomputed does not count: stages would have other blocks with it, and sum norms in another
-/// order.
+/// The chunks of all programs: those of the program that computes most, and blocks that only others
+/// have. Recomputation does not count: with it stages would have other blocks, and sum norms in
+/// another order.
 std::vector<ChunkPin> cut_of_all(const std::vector<ProgramSource>& sources) {
   const auto most = std::ranges::max_element(
       sources, {}, [](const ProgramSource& source) { return flops_of(source.graph); });
@@ -133,7 +133,7 @@ class StateStages {
     }
   }
 
-  /// With the places of those that this stage has.
+  /// All states, with the places of those that this stage has.
   std::vector<StatePlan> with(const std::vector<StatePlan>& here, int stage) const {
     std::unordered_map<std::string_view, const StatePlan*> placed;
     for (const StatePlan& state : here) placed.emplace(state.state.path, &state);

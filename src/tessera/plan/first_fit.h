@@ -21,7 +21,7 @@ class FirstFit {
   /// on top of all that they meet. False: places that are given contradict each other.
   bool place(const std::vector<int>& rank, std::int64_t max_steps);
 
-  /// Of each buffer of the problem, after place().
+  /// The offset of each buffer of the problem, after place().
   const std::vector<std::int64_t>& offsets() const { return offsets_; }
   std::int64_t steps() const { return steps_; }  // of the last call
 
@@ -31,11 +31,11 @@ class FirstFit {
   void put(int b, std::int64_t low);
 
   const LayoutProblem& problem_;
-  // Of those whose place is not given: nothing fits into a gap below these bytes, and places are
-  // multiples of the grain.
+  // The least bytes of a buffer whose place is not given, so no smaller gap is of use; and the
+  // grain that all places are multiples of.
   std::int64_t least_bytes_ = 0, grain_ = 1;
   std::vector<std::int64_t> offsets_;  // -1: waits for a place
-  // Of each section: where its highest buffer ends, and what is known to have no gap below.
+  // Per section: where its highest buffer ends, and a height below which there is no gap.
   std::vector<std::int64_t> top_, full_;
   std::vector<std::pair<std::int64_t, std::int64_t>> taken_;  // begins and ends, of lowest_free()
   std::int64_t steps_ = 0;

@@ -44,7 +44,7 @@ std::string_view phase_text(Phase phase) {
   return phase == Phase::Forward ? "forward" : phase == Phase::Backward ? "backward" : "update";
 }
 
-/// What a node is called: its name, or the path of an input.
+/// A node's label: its name, or the path of an input.
 std::string label_of(const Node& node) {
   if (node.op == &kState || node.op == &kBatch) return std::get<std::string>(node.attrs[0]);
   return node.name.empty() ? std::string(node.op->name) : node.name.str();

@@ -13,10 +13,10 @@ namespace tessera {
 
 using InputRanges = std::map<std::string, InputRange, std::less<>>;
 
-/// Of the batch inputs that are labels of a cross_entropy, or ids of a table that is a state, as
-/// they are or a part of them. Of several readers the least takes as many numbers as all do. What
-/// is computed of an input is not followed: there it may have other numbers. `graph`: as written,
-/// in Form::Global.
+/// Ranges of the batch inputs that are labels of a cross_entropy or ids of a table that is a state,
+/// directly or through ops that only move numbers. With several readers the smallest range holds.
+/// Values computed from an input are not followed, as their numbers may differ. `graph`: as
+/// written, in Form::Global.
 InputRanges input_ranges(const Graph& graph);
 
 }  // namespace tessera

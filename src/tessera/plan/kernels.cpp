@@ -19,7 +19,7 @@ void add(Hasher& hash, const Shape& shape) {
   for (const std::int64_t size : shape) hash.add(static_cast<std::uint64_t>(size));
 }
 
-/// Of most of a request: what is alike hashes alike.
+/// A hash over most members of a request; equal requests have equal hashes.
 std::uint64_t hash_of(const KernelRequest& request) {
   Hasher hash;
   hash.add(std::bit_cast<std::uintptr_t>(&request.call.op()));

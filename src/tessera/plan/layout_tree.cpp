@@ -185,7 +185,7 @@ bool LayoutTree::refuse(int b) {
   return settle();
 }
 
-/// Of each section, the number of its part, -1 where nothing is alive.
+/// The part of each section, by number; -1 where nothing is alive.
 std::vector<int> LayoutTree::parts_of_sections(std::span<const int> live, int begin,
                                                int end) const {
   std::vector<int> crossing(at(end - begin + 1), 0);  // changes of the number alive

@@ -41,9 +41,9 @@ class LayoutTree {
   bool can_walk() const { return can_walk_; }
 
   const LayoutProblem& problem() const { return problem_; }
-  /// Of each buffer of the problem, after Found.
+  /// The offset of each buffer of the problem, after Found.
   const std::vector<std::int64_t>& offsets() const { return floor_; }
-  /// Of the last walk.
+  /// How many decisions the last walk made.
   std::int64_t decisions() const { return decided_; }
   std::int64_t steps() const { return steps_; }
 
@@ -106,7 +106,7 @@ class LayoutTree {
   std::int64_t decided_ = 0;
   mutable std::int64_t steps_ = 0;
 
-  // What decisions change; all changes are in trail_. Nothing is resized during a walk.
+  // Changed by decisions; all changes are in trail_. Nothing is resized during a walk.
   std::vector<std::int64_t> floor_, placed_;
   std::vector<std::int64_t>
       refused_;                      // where a buffer was refused that has no blocker yet, else -1
@@ -120,7 +120,7 @@ class LayoutTree {
   std::vector<int> lists_;
   int pending_ = -1;  // the part to search next
 
-  // Of settle() alone.
+  // Used by settle() alone.
   std::vector<char> dirty_;
   std::vector<int> dirty_sections_;
   int changed_begin_ = 0, changed_end_ = 0;  // sections in which floors changed

@@ -262,8 +262,8 @@ class Lowering {
       const bool stored =
           buffer.home == Buffer::Home::State && value(buffer.values[0]).name == output.name;
       if (stored) continue;
-      // What another state becomes may be read here, for it lies there to the end; what it was may
-      // be overwritten by now.
+      // The next value of another state may be read here, as it stays to the end; the value before
+      // may be overwritten by now.
       check(value(from).kind != StoredValue::Kind::State, "the next value of state '", output.name,
             "' is another state");
       Draft draft;

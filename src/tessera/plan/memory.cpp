@@ -17,7 +17,7 @@ namespace tessera {
 
 namespace {
 
-/// Of the exact search: at most 30 ms, beside the tenths of a second that compiling takes.
+/// Limit of the exact search: some 30 ms, small beside the tenths of a second of compiling.
 constexpr std::int64_t kSearchSteps = 10'000'000;
 
 enum class Fit { Tightest, Lowest };
@@ -129,8 +129,8 @@ void flip(std::span<const Lifetime> buffers, MemoryLayout& layout, std::int64_t 
   }
 }
 
-/// Whether a buffer that is written to its last byte ends where the layout does; true where no
-/// buffer is written whole.
+/// True if a buffer that is written to its last byte ends where the layout does, or if no buffer is
+/// written whole.
 bool ends_in_written(std::span<const Lifetime> buffers, const MemoryLayout& layout) {
   bool any = false;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
@@ -178,7 +178,7 @@ MemoryLayout plan_memory(std::span<const Lifetime> buffers, std::int64_t alignme
       [](const Lifetime& a, const Lifetime& b) { return a.bytes > b.bytes; },
       [&](const Lifetime& a, const Lifetime& b) { return area(a) > area(b); },
       [](const Lifetime& a, const Lifetime& b) { return a.last - a.first > b.last - b.first; },
-      // What is alive at the fullest moment lies without gaps.
+      // Buffers alive at the fullest moment come first, so they lie without gaps.
       [&](const Lifetime& a, const Lifetime& b) {
         return std::pair(fullest.has(a), area(a)) > std::pair(fullest.has(b), area(b));
       },

@@ -67,7 +67,7 @@ class Overlap {
     end_one_behind(shrinking);
   }
 
-  /// What holds its operands is there as soon as the last of them is. It is summed in place.
+  /// A bucket exists as soon as the last of its operands does. It is summed in place.
   void join(int r, NodeId id) {
     std::int32_t last = 0;
     for (const ValueId v : graph(r).node(id).inputs) {
@@ -77,8 +77,8 @@ class Overlap {
     time_.busy[at(r)][at(id)] = {last, last};
   }
 
-  /// From where their operands are, to where the first reader or exchange begins. What is read in
-  /// this region would hold memory where it arrives, what is not where it comes from.
+  /// Widens copies from where their operands exist to where the first reader or exchange begins. A
+  /// copy that is read in this region holds memory at its destination, another one at its source.
   void widen_copies(int r) {
     const ValueTable<std::int32_t> deadline = deadlines(r, /*through_copies=*/false);
     PerMemory<std::vector<Busy*>> read, unread;  // by where they go
@@ -99,9 +99,9 @@ class Overlap {
     }
   }
 
-  /// By value: before its first reader, or behind the last node. What another stage reads is sent
-  /// as soon as it is there: this stage may wait for that one. `through_copies`: a copy reads its
-  /// operand when its result is read.
+  /// Deadline of each value: its first reader, or the region's end. A value that another stage
+  /// reads is sent as soon as it exists, because this stage may wait for that one.
+  /// `through_copies`: a copy reads its operand when its result is read.
   ValueTable<std::int32_t> deadlines(int r, bool through_copies) const {
     ValueTable<std::int32_t> out(graph(r), time_.ends[at(r)]);
     for (const Output& output : graph(r).outputs()) {
@@ -118,7 +118,7 @@ class Overlap {
     return out;
   }
 
-  /// What a copy, or a copy of a copy, is of.
+  /// The value that a copy, or a copy of a copy, was made from.
   ValueId source(int r, ValueId v) const {
     const Node& node = graph(r).node(v.node);
     return node.op == &kCopy ? source(r, node.inputs[0]) : v;

@@ -44,8 +44,8 @@ bool ProgramValues::place_part(int value, int whole, std::int64_t offset_element
   return true;
 }
 
-/// What a part is made of in place, or is another shape of, is computed there too. Otherwise a call
-/// writes the part.
+/// `part` is a slice of a larger buffer. Where its node is a view of its operand, or may work in
+/// place on it, the operand is placed in that slice too; otherwise a call copies into it.
 void ProgramValues::place_source(const StoredValue& part, int whole) {
   const Graph& graph = regions_[at(part.region)].graph;
   const Node& node = graph.node(part.id.node);

@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-/// Of all programs of a plan together: one alone may lack what another has.
+/// Checks patterns against all programs of a plan together: one alone may lack a match.
 /// Errors: a pin that is not optional and matches no state, batch input or named value; a pattern
 /// of `unsharded` or `group` that matches no parameter, or of `recompute` or
 /// `chunk` that matches no block, with near names.

@@ -56,7 +56,7 @@ struct CallTypes {
   friend bool operator==(const CallTypes&, const CallTypes&) = default;
 };
 
-/// What one rank does in a collective, a permute or a message between stages.
+/// One rank's part in a collective, a permute or a message between stages.
 struct Transfer {
   Collective collective;          // of a permute: the send
   std::vector<std::string> axes;  // along which the ranks of the group differ, major first
@@ -138,15 +138,15 @@ struct MemoryUse {
                packed = 0, temporaries = 0, inputs = 0;
 };
 
-/// What a program takes of the work section of a pool.
+/// A program's use of the work section of a pool.
 struct WorkUse {
   std::int64_t bytes = 0;
   std::int64_t lower_bound_bytes = 0;  // most bytes alive at once
   std::int64_t unshared_bytes = 0;     // if no two buffers were at one place
 };
 
-/// What forward of a block of the model leaves for backward, and what backward computes of it
-/// again. A block is "layers.3", or what no layer is in: "wte".
+/// Bytes that forward of a block of the model keeps for backward, and work of it that backward
+/// repeats. A block is "layers.3", or a part outside of layers: "wte".
 struct BlockUse {
   std::string block;
   PerMemory<std::int64_t> kept_bytes;         // of one micro-batch
@@ -233,7 +233,7 @@ struct Plan {
   /// One that this rank has; nullptr otherwise.
   const StatePlan* find_state(std::string_view path) const;
   std::int64_t work_bytes(Memory memory = Memory::Device) const;
-  /// Of the pool in that memory: the state section and the largest work section.
+  /// Size of the pool in that memory: the state section and the largest work section.
   std::int64_t bytes(Memory memory) const { return state_bytes[memory] + work_bytes(memory); }
   std::int64_t peak_bytes() const { return bytes(Memory::Device); }
   std::int64_t host_bytes() const { return bytes(Memory::Host); }

@@ -30,7 +30,7 @@ class RegionPlayer {
   RegionPlayer(const RegionPlan& region, const ProgramPlan& program, const Mesh& mesh,
                const Machine& machine);
 
-  /// Goes on from `clock` with the calls of one micro-batch. Of Begin and Update: all calls.
+  /// Advances `clock` by the calls of one micro-batch; in Begin and Update by all calls.
   void play(StageClock& clock, std::int64_t microbatch) const;
   /// The calls before the first that waits for a message, and those from there on.
   void play_alone(StageClock& clock) const { play(clock, 0, 0, told_); }

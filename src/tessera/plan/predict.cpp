@@ -30,8 +30,8 @@ Action first_alike(const Action& action, std::int64_t microbatches) {
           between ? std::min<std::int64_t>(1, last) : action.microbatch};
 }
 
-/// The regions of one stage. What a region does in a micro-batch begins with idle links: only what
-/// it leaves under way for Update is taken along.
+/// Plays the regions of one stage. A region begins each micro-batch with idle links; only transfers
+/// that it leaves under way for Update are carried over.
 class StagePlayer {
  public:
   StagePlayer(const ProgramPlan& program, const Mesh& mesh, const Machine& machine)
@@ -116,7 +116,7 @@ PlayOptions play_options(StagePlayers& stages, const Pipeline& pipeline, std::in
   return out;
 }
 
-/// What comes behind the last micro-batches: each stage's clock at its end.
+/// Plays the updates after the last micro-batches; returns each stage's clock at its end.
 std::vector<StageClock> play_updates(StagePlayers& stages, const Pipeline& pipeline,
                                      const std::vector<Spans>& played, double begin, bool overlap) {
   std::vector<StageClock> out(stages.size());

@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-/// What time is spent on.
+/// The parts that a step's time is divided into.
 enum class TimePart : std::uint8_t {
   Products,      // matrix products and attention
   OtherKernels,  // all other kernels
@@ -36,7 +36,7 @@ struct RegionSeconds {
   double seconds = 0;  // with what it waits for
 };
 
-/// In seconds. Of the stage that works longest, `exposed` and `bubble` add up to `seconds`.
+/// All in seconds. `exposed` and `bubble` of the stage that works longest add up to `seconds`.
 struct Prediction {
   double seconds = 0;     // of a step
   PartSeconds exposed{};  // while nothing else of the stage ran
@@ -58,11 +58,11 @@ Prediction predict(std::span<const Plan* const> stages, std::string_view program
 Prediction predict(const std::vector<Plan>& stages, std::string_view program,
                    const Pipeline& pipeline, const Machine& machine);
 
-/// That of a program: what its plans say on the first ranks of all stages.
+/// The pipeline of a program, from its plans on the first ranks of all stages.
 Pipeline pipeline_of(std::span<const Plan* const> stages, std::string_view program);
 
-/// What predict plays the micro-batches with: messages are received and sent as plans do, receives
-/// are posted ahead, and as many sends are under way as there are places for what is sent.
+/// The prices with which predict plays micro-batches: messages are received and sent as in plans,
+/// receives are posted ahead, and as many sends are under way as there are places for them.
 PlayOptions prices_of(std::span<const Plan* const> stages, std::string_view program,
                       const Pipeline& pipeline, const Machine& machine);
 

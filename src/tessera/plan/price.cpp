@@ -37,7 +37,7 @@ double price(const Call& call, const Mesh& mesh, const Machine& machine) {
   if (!call.transfer) return call.kernel ? machine.kernel_seconds(work_of(call)) : 0;
   const Transfer& transfer = *call.transfer;
   if (transfer.is_message()) return 0;
-  // Of the mesh, so that a plan can be priced for one with longer axes.
+  // From the mesh given, so that a plan can be priced for one with longer axes.
   const std::vector<AxisSpan> spans = spans_of(mesh, transfer.axes);
   std::int64_t group = 1;
   for (const AxisSpan& span : spans) group *= span.size;

@@ -1,5 +1,5 @@
 #pragma once
-/// What calls take, and steps where nothing runs beside anything, as a machine prices them.
+/// A machine's prices of calls, and of steps in which nothing overlaps.
 
 #include <cstdint>
 #include <vector>
@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-/// Of a run of one call, as if nothing ran beside it: of a kernel Machine::kernel_seconds; of a
+/// Seconds of one call if nothing ran beside it: of a kernel Machine::kernel_seconds; of a
 /// collective what a rank sends, at the price of its axes together, and the latency of its steps
 /// (as Redistributor's moves: log2 n, twice that for all_reduce, one for a permute); of a copy
 /// between the memory of the device and that of the host its bytes over the link there. Messages
@@ -20,7 +20,7 @@ double price(const Call& call, const Mesh& mesh, const Machine& machine);
 /// It grows with all that a plan does twice or carries about, so it compares plans of one step.
 double step_seconds(const ProgramPlan& program, const Mesh& mesh, const Machine& machine = {});
 
-/// Of the message of an edge between two stages of so many ranks, all of which send one.
+/// Seconds of an edge's message between two stages of so many ranks, all of which send one.
 double message_seconds(const EdgeBytes& edge, const Pipeline& pipeline, std::int64_t ranks,
                        const Machine& machine);
 

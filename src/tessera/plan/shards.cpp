@@ -11,7 +11,7 @@ namespace tessera {
 
 namespace {
 
-/// What profiles call a message at its sender, where it is an output and no node.
+/// The name in profiles of a message at its sender, where it is an output and not a node.
 constinit const OpDef kSend = {.name = "send", .doc = "A value that another stage receives."};
 
 }  // namespace

@@ -20,7 +20,8 @@ class RankShards {
   std::int64_t coordinate(const OpCall& call) const;
   /// A transfer, as a call without places.
   Call transfer(const Graph& graph, NodeId id) const;
-  /// What this rank tells the rank of another stage that has its coordinates, or receives from it.
+  /// The message that this rank sends to, or receives from, the rank of another stage that has its
+  /// coordinates.
   Call message(CollectiveKind kind, const Program::Message& message, const Result& what,
                const Name& block) const;
 

@@ -26,8 +26,8 @@ struct Flow {
 /// The flows of one rank, ordered by region, block, kind, axes and bytes.
 std::vector<Flow> flows_of(const ProgramPlan& program);
 
-/// Blocks that send alike, with the flows of one of them. Calls outside of blocks are a class of
-/// their own, with an empty name. In order of the first block.
+/// Blocks with equal flows, and the flows of one of them. Calls outside of blocks are a class of
+/// their own, with an empty name. Classes are in the order of their first block.
 struct FlowClass {
   std::vector<std::string> blocks;
   std::vector<Flow> flows;  // of one block; their `block` is empty

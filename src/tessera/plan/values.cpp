@@ -187,7 +187,7 @@ void ProgramValues::find_lifetimes() {
     }
   }
   // Metrics and states without a place of their own are read after the last call.
-  // What Begin and Update send is waited for when they end.
+  // Messages that Begin and Update send are waited for when they end.
   for (int r = 0; r < static_cast<int>(regions_.size()); ++r) {
     for (const Output& output : regions_[at(r)].graph.outputs()) {
       StoredValue& v = values_[at(value(r, output.value))];

@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-/// That of one memory.
+/// The work section of one memory.
 class WorkSection {
  public:
   /// `guard_bytes`: on both sides of every buffer.
@@ -26,11 +26,11 @@ class WorkSection {
   /// Once, when all workspaces are known. `exact`: as of plan_memory().
   void lay_out(bool exact);
 
-  /// Of a buffer of the values, by index.
+  /// The place of a buffer of the values, given by index.
   Place place(int buffer) const;
   Place workspace(std::size_t number) const { return at_offset(number); }
   WorkUse use() const;
-  /// None without guards.
+  /// Empty without guards.
   std::vector<GuardedBuffer> guarded() const;
   /// Bytes of each content at the fullest moment.
   MemoryUse content(const std::vector<Region>& regions) const;

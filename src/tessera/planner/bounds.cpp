@@ -14,11 +14,11 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-/// With memory without end a layout is chosen by its slowest stage. Others, and what is computed
-/// again in another part of backward, lose at most so much less between stages.
+/// The layout chosen without a memory cap has the fastest slowest stage; another layout may still
+/// wait less between stages. No layout takes less than this part of the chosen one's seconds.
 constexpr double kOfFree = 0.93;
 
-/// What a micro-batch takes in one stage against several.
+/// A micro-batch in a pipeline of one stage takes at least this part of its seconds in several.
 constexpr double kInOneStage = 0.93;
 /// What backward takes in the only micro-batch, or one of two, against the cheapest of three:
 /// gradients are not added up, which reads and writes as many bytes as the optimizer's states have,
@@ -60,11 +60,11 @@ void take_cheapest_micro_batch(ModelUse& use) {
 /// floats that may be half as large; and a little less, as not all is shared out.
 constexpr double kSumParts = 0.48, kGatherParts = 0.24;
 
-/// What is sent to sum gradients once.
+/// Seconds to sum all gradients once.
 double sums_of(const StageUse& use) { return use[StageUse::kDataLast] + use[StageUse::kDataOnce]; }
 
-/// As if states were shared out among so many ranks; of what is sent for that, so much in the
-/// update and so much at the end of the loop.
+/// Adds ZeRO over `data` ranks: an update of a shard, `once` seconds of traffic in the update
+/// (beside its kernels with `overlap`) and `last` seconds after the loop.
 void share_out(StageUse& use, std::int64_t data, bool overlap, double once, double last) {
   const double kernels =
       std::max(0.0, use[StageUse::kUpdate] - use[StageUse::kDataOnce]) / static_cast<double>(data);

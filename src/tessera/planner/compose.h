@@ -38,7 +38,8 @@ struct Composition {
   double peak_bytes() const;
 };
 
-/// Two ways to compute layers: as cheap as can be, and with less memory. `more` may be the same.
+/// Two ways to compute layers: `less` recomputation is fastest, `more` takes the least memory. Both
+/// may be the same.
 struct TwoWays {
   const ModelUse* less = nullptr;
   const ModelUse* more = nullptr;
@@ -50,8 +51,8 @@ class Composer {
   Composer(std::vector<std::int64_t> stacks, const Machine& machine)
       : stacks_(std::move(stacks)), machine_(machine) {}
 
-  /// The best layout, with as little of `more` as fits; one that is told stays. Where nothing fits
-  /// it is what takes least, and fits is false.
+  /// The fastest layout, in which as few layers as possible are computed by `more`; a layout that
+  /// the choice gives is kept. If nothing fits, the one of least memory, with `fits` false.
   Composition compose(const PlanChoice& choice, const TwoWays& ways, std::int64_t micro_batches,
                       const StageCaps& caps);
 

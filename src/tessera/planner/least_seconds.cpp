@@ -72,8 +72,8 @@ class Least {
   auto work_of() const {
     return [this](const StageUse& use) { return all_seconds(use, m_); };
   }
-  /// What its last micro-batch begins to sum goes on beside half of its last action; where a stage
-  /// has several chunks, beside all that follows the first of these.
+  /// Work plus the sums of gradients at the end of the loop, less what these overlap: half of the
+  /// last backward; with several chunks on a stage, all that follows the first chunk's.
   auto summed_of() const {
     return [this](const StageUse& use) {
       double beside = 0;

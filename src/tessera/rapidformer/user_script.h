@@ -19,16 +19,16 @@ struct ScriptTools {
 
 /// Those of this process and its environment: $CXX, or the first of c++, g++ and clang++ that there
 /// is; headers and library beside the executable, as an installation or a build folder has them;
-/// the cache $XDG_CACHE_HOME/tessera/scripts, or that in ~/.cache. Errors: Fault::Resource: one of
-/// them is not there.
+/// the cache $XDG_CACHE_HOME/tessera/scripts, or that in ~/.cache.
+/// Errors: Fault::Resource: one of them is not there.
 ScriptTools script_tools(const EnvironmentVariables& environment);
 
 /// The program that the script at `path` is compiled to. One that was compiled before from the same
 /// source, own headers (those that are not the system's), compiler, flags and library is used
 /// again. What was edited while it was compiled is compiled again the next time. Two processes may
 /// do this at once: a program appears under its name when it is complete. Warnings of the compiler
-/// are told on `console`. Errors: Fault::Usage: there is no such file; it has no main(); it does
-/// not compile: the error
+/// are told on `console`.
+/// Errors: Fault::Usage: there is no such file; it has no main(); it does not compile: the error
 ///         has all that the compiler says.
 ///         Fault::Resource: no compiler; the cache cannot be written.
 std::string compiled_script(const std::string& path, const ScriptTools& tools, Console& console);

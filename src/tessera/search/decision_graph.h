@@ -23,7 +23,7 @@ struct CostTable {
   }
 };
 
-/// What options cost and the bytes that they keep on a device; decisions of one class share them.
+/// Costs of options, and the bytes that they keep on a device; decisions of one class share them.
 struct Options {
   std::vector<Cost> costs;
   std::vector<double> bytes;  // empty: none
@@ -49,7 +49,7 @@ struct DecisionGraph {
   int size() const { return static_cast<int>(decisions.size()); }
 };
 
-/// Of each decision its option.
+/// The option picked for each decision.
 using Picks = std::vector<int>;
 Cost cost_of(const DecisionGraph& graph, const Picks& picks);
 double bytes_of(const DecisionGraph& graph, const Picks& picks);

@@ -105,7 +105,7 @@ Elimination::Elimination(std::vector<int> sizes, std::vector<CostFunction> funct
   }
   eliminate_all(open);
   std::erase_if(functions_, [](const CostFunction& f) { return f.costs == nullptr; });
-  // What is left is over kept variables alone.
+  // The remaining tables are over kept variables alone.
   std::vector<Cost> out(at(entries(keep)), 0);
   Odometer walk(keep, sizes_);
   for (const CostFunction& f : functions_) walk.follow(f.scope, sizes_);

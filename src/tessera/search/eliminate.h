@@ -40,7 +40,7 @@ class Elimination {
     int variable = 0;
     std::vector<CostFunction> functions;
   };
-  /// Of eliminating a variable: the entries of its table, and how many variables it is over.
+  /// Size of eliminating a variable: entries of its table, and how many variables that is over.
   using Size = std::pair<std::int64_t, std::size_t>;
   Size size_of(int variable) const;
   std::vector<int> neighbours_of(int variable) const;

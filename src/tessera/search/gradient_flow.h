@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-/// Of a step, or of a graph without gradients: then no value has one.
+/// The gradients of a step's values. In a graph without gradients no value has one.
 class GradientFlow {
  public:
   explicit GradientFlow(const Graph& graph);

@@ -27,7 +27,7 @@ class PlacementProblem {
   PlacementProblem(const Graph& graph, const Strategy& strategy, const Machine& machine);
 
   const DecisionGraph& decisions() const { return decisions_; }
-  /// Of a forward op its decision; -1: it has none.
+  /// The decision of a forward op; -1: it has none.
   int decision_of(NodeId id) const { return op_decisions_[static_cast<std::size_t>(id)]; }
   const OpMenu& menu_of(NodeId id) const { return *menus_.of[static_cast<std::size_t>(id)]; }
   /// Where a batch input or a constant lies.

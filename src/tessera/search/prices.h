@@ -1,5 +1,5 @@
 #pragma once
-/// What moving values and computing cost, in the unit of decisions.
+/// Prices of moving values and of computing, in the unit of decisions.
 
 #include <cstdint>
 #include <unordered_map>
@@ -15,7 +15,7 @@ namespace tessera {
 
 Cost picoseconds(double seconds);
 
-/// What moves, as a machine weighs it (CostWeights).
+/// The kinds of traffic that a machine weighs differently (CostWeights).
 enum class Traffic : std::uint8_t {
   Finish,     // sums that finish results of ops: beta1
   Between,    // all else between ops: beta2
@@ -27,12 +27,12 @@ class Prices {
   Prices(const Strategy& strategy, const Machine& machine);
   const Axes& axes() const { return axes_; }
 
-  /// Of bringing a value of that type from where it lies to where it is needed, as partition does
+  /// The cost of moving a value of that type between two placements, as partition does it
   /// (passes/redistribute.h); remembered. kNever: there is no way.
   Cost move(const TensorType& type, const Stands& from, const Stands& to, Traffic traffic);
-  /// Of one kernel, as a rank runs it.
+  /// The cost of one kernel, as a rank runs it.
   Cost work(const KernelWork& kernel) const;
-  /// Of reading or writing so many bytes.
+  /// The cost of reading or writing so many bytes.
   Cost streamed(double bytes) const;
   /// How many ranks share out what lies so.
   std::int64_t parts(const Stands& stands) const;

@@ -85,7 +85,7 @@ class Rounds {
     picks_[at(id)] = best;
   }
 
-  /// What moves between an op and its neighbours.
+  /// The cost of moves between an op and its neighbours.
   Cost around(NodeId id) const {
     Cost out = 0;
     const Node& node = graph_.node(id);

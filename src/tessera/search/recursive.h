@@ -8,14 +8,14 @@ namespace tessera {
 
 /// One round for each axis of ranks, outermost first: all ops, by decreasing work, shard one factor
 /// along it or none, whichever is cheapest given what was cut before and how their neighbours are
-/// cut by now. On axes of two ranks that is MindSpore's double recursive programming. What ops do
-/// not decide (states, where values are read) is then what is cheapest.
+/// cut by now. On axes of two ranks that is MindSpore's double recursive programming. Decisions
+/// that are not of ops (states, where values are read) then take their cheapest option.
 /// Memory: an op keeps within `limits.bytes` as far as cuts of its own can.
 Solution solve_recursively(const Graph& graph, PlacementProblem& problem,
                            const SolveLimits& limits);
 
-/// What propagation decides (passes/propagate.h), as picks. Ops that it spreads in a way that no
-/// option says (as sums that are not finished) take the option that is cheapest between the others.
+/// The decisions of propagation (passes/propagate.h), as picks. An op that it spreads in a way that
+/// no option describes (as an unfinished sum) takes the option that is cheapest beside the others.
 Solution solve_by_propagation(const Graph& graph, const Strategy& strategy, const Machine& machine,
                               const PlacementProblem& problem);
 

@@ -79,7 +79,7 @@ class Finder {
     return !b.left && a.options == b.options && a.links == b.links && a.borders == b.borders;
   }
 
-  /// What the first block reads of the one before is what each reads.
+  /// True if each block reads of the one before what the first block reads of its predecessor.
   bool alike_before(std::size_t first) const {
     std::set<int> read;
     for (const auto& [kind, from, to, table] : blocks_[first].links) {

@@ -29,7 +29,7 @@ std::shared_ptr<const CostTable> table_of(const CostTable& table, const Kept& ro
   return std::make_shared<const CostTable>(std::move(out));
 }
 
-/// Of each decision the options that stay.
+/// The options that stay, per decision.
 std::vector<Kept> kept_of(const DecisionGraph& graph, const Allowed& allowed) {
   std::vector<Kept> out = allowed;
   for (int i = 0; i < graph.size(); ++i) {
@@ -43,7 +43,7 @@ std::vector<Kept> kept_of(const DecisionGraph& graph, const Allowed& allowed) {
 }  // namespace
 
 DecisionGraph restricted(const DecisionGraph& graph, const Allowed& allowed) {
-  // What is alike stays alike, so that blocks still fold.
+  // Decisions that share options go on sharing them, so that blocks still fold.
   std::map<std::pair<const void*, Kept>, std::shared_ptr<const Options>> options;
   std::map<std::tuple<const void*, Kept, Kept>, std::shared_ptr<const CostTable>> tables;
   const std::vector<Kept> kept = kept_of(graph, allowed);

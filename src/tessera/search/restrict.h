@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-/// Of each decision the options that it may take, in order; empty: all.
+/// The options that each decision may take, in order; empty: all.
 using Allowed = std::vector<std::vector<int>>;
 
 /// The graph without the others.

@@ -17,8 +17,8 @@ enum class SearchMode {
 };
 std::string_view to_text(SearchMode mode);
 
-/// What a search found, and how it went. Seconds of a step are those of the search's prices: of
-/// the work of forward, backward and update on one rank, and of all that moves, one after another.
+/// The result of a search, and how it went. Seconds of a step are by the search's prices: the work
+/// of forward, backward and update on one rank, and all moves, one after another.
 struct SearchReport {
   double step_seconds = 0;   // infinite: nothing keeps to the bytes
   double bound = 0;          // no placements take less; 0: not known

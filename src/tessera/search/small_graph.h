@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-/// What placing and computing cost, and where values came to lie.
+/// A placed graph: the cost of moving and computing, and the placements of its values.
 struct Placed {
   Cost cost = 0;
   std::map<ValueId, Stands> stands;

@@ -13,8 +13,8 @@ namespace tessera {
 
 namespace {
 
-/// What a byte costs. Products with it are rounded down to whole grains: rounded up they would
-/// bound nothing, and sums of whole grains are exact.
+/// The price of a byte. Products with it are rounded down to whole grains: rounded up they would be
+/// no lower bound, and sums of whole grains are exact.
 struct BytePrice {
   double each = 0, grain = 1;
   Cost of(double bytes) const { return grain * std::floor(each * bytes / grain); }
@@ -142,8 +142,8 @@ class ChangingPicks {
   double bytes_ = 0;
 };
 
-/// Of two solutions, one that keeps too much and one that costs more: the first decisions of one
-/// and the others of the other, wherever the list is cut. So some blocks are spread in one way and
+/// Mixes two solutions, one that keeps too many bytes and one that costs more: the first decisions
+/// of one and the rest of the other, with every cut tried. So some blocks are spread in one way and
 /// the rest in another.
 void take_mixture(Solution& best, const DecisionGraph& graph, const Picks& a, const Picks& b,
                   double bytes) {

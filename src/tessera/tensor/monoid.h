@@ -1,6 +1,6 @@
 #pragma once
-/// Reductions: how values that several ranks or micro-batches hold combine. Everything that depends
-/// on which one it is stands here.
+/// Reductions: how values that several ranks or micro-batches hold combine. Their names, identities
+/// and arithmetic; kernels and placements switch on the enumeration themselves.
 
 #include <cstdint>
 #include <limits>

@@ -1,5 +1,5 @@
 #pragma once
-/// What a causal model is told of a sample beside its tokens, where documents follow each other.
+/// Position ids, attention mask and loss mask of packed documents, for causal models.
 
 #include <cstdint>
 #include <span>

@@ -13,8 +13,8 @@ namespace tessera {
 /// in which passes come:
 ///
 ///   FOLDER/rank_<rank>/step_parallel_begin_<nnnn>.ir   each op with its strategy
-///   (plan/graph_dump.h) FOLDER/rank_<rank>/<nn>_execute_<nnnn>.ir          what the rank runs,
-///   shapes and groups its own
+///   FOLDER/rank_<rank>/<nn>_execute_<nnnn>.ir          what the rank runs, with its own shapes and
+///                                                      groups (plan/graph_dump.h for both)
 ///
 /// Errors, when it is called: a folder that cannot be made or written to.
 decltype(CompileOptions::observe) save_graphs(std::string folder, std::string program, int rank);

@@ -1,5 +1,6 @@
 #pragma once
-/// What a run for some task takes from weights that were trained for it or for another one.
+/// Starting a run from trained weights: which of them its model takes. They may have been trained
+/// for another task.
 
 #include <optional>
 #include <string>
