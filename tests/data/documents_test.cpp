@@ -112,7 +112,7 @@ std::string shown_sample(const Samples& samples, std::int64_t number, std::int64
 
 std::vector<std::string> held_out_samples(const Dataset& data, Packing packing) {
   const auto samples =
-      document_samples(data, Part::HeldOut,
+      document_samples(data, DataPart::Valid,
                        {.context = 6, .packing = packing, .positions = true, .first_seen = true});
   std::vector<std::string> out;
   for (std::int64_t i = 0; i <= samples->size(); ++i) out.push_back(shown_sample(*samples, i, 6));
@@ -139,7 +139,7 @@ TEST(Documents, ThatTrainAreThereOnceInAnEpoch) {
   const DocumentData all(rows);
   for (const Packing packing : {Packing::None, Packing::Bfd}) {
     const auto samples = document_samples(
-        all.data, Part::Train,
+        all.data, DataPart::Train,
         {.context = 6, .packing = packing, .seed = 5, .positions = true, .first_seen = true});
     std::vector<std::multiset<char>> epochs(2);
     std::vector<std::string> order;
@@ -160,7 +160,8 @@ TEST(Documents, ThatTrainAreThereOnceInAnEpoch) {
 TEST(Documents, TellWhatPaddingTakes) {
   const DocumentData all("abc\nabc\nabcdefgh\n\"\"\n");
   const auto told = [&](Packing packing) {
-    return document_samples(all.data, Part::Train, {.context = 6, .packing = packing})->notice();
+    return document_samples(all.data, DataPart::Train, {.context = 6, .packing = packing})
+        ->notice();
   };
   EXPECT_EQ(told(Packing::None),
             "packing none: 3 documents of the training part are in 3 samples of 6 positions, of "
@@ -169,13 +170,13 @@ TEST(Documents, TellWhatPaddingTakes) {
             "packing bfd: 3 documents of the training part are in 2 samples of 6 positions, of "
             "which padding takes 0 % (a document in each: 33.3 %); 1 is longer and cut");
   DocumentData tested("abc\nabc\nabcdefgh\n\"\"\n");
-  tested.data.rows.train = 0;
+  std::get<Texts>(tested.data.content).rows.train = 0;
   const std::string told_of_test =
-      document_samples(tested.data, Part::HeldOut, {.context = 6})->notice();
+      document_samples(tested.data, DataPart::Valid, {.context = 6})->notice();
   EXPECT_TRUE(told_of_test.starts_with("packing none: 3 documents are in 3 samples of"))
       << told_of_test;
   EXPECT_NE(message_of([&] {
-              document_samples(all.data, Part::HeldOut, {.context = 6, .packing = Packing::Bfd});
+              document_samples(all.data, DataPart::Valid, {.context = 6, .packing = Packing::Bfd});
             }).find("has no document of which something is to be predicted"),
             std::string::npos);
 }

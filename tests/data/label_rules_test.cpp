@@ -110,14 +110,14 @@ TEST(LabelRules, RowsWithoutALabelAreLeftOut) {
   some.choice.valid_paths = {some.folder / "valid.tsv"};
   std::ofstream(some.choice.valid_paths[0]) << "text\tlabel\nx\t1\ny\t-1\n";
   const Dataset data = some.load();
-  EXPECT_EQ(data.labels.names, (Words{"0", "1"}));
-  EXPECT_EQ(data.labels.of_rows, (std::vector<std::int32_t>{0, 1, 1, 1}));
-  EXPECT_EQ(data.rows.train, 3);
-  EXPECT_NE(data.rows.notice.find("1 row of '" + some.choice.paths[0] + "' has the label -1"),
+  EXPECT_EQ(data.label_names, (Words{"0", "1"}));
+  EXPECT_EQ(label_numbers(data.texts().labels), (std::vector<std::int32_t>{0, 1, 1, 1}));
+  EXPECT_EQ(data.texts().rows.train, 3);
+  EXPECT_NE(data.notice.find("1 row of '" + some.choice.paths[0] + "' has the label -1"),
             std::string::npos)
-      << data.rows.notice;
-  EXPECT_NE(data.rows.notice.find("has the label -,"), std::string::npos) << data.rows.notice;
-  EXPECT_NE(data.rows.notice.find("valid.tsv' has the label -1"), std::string::npos);
+      << data.notice;
+  EXPECT_NE(data.notice.find("has the label -,"), std::string::npos) << data.notice;
+  EXPECT_NE(data.notice.find("valid.tsv' has the label -1"), std::string::npos);
   const LabelledFile without("text\tlabel\nb\t0\nc\t1\ne\t1\n");
   EXPECT_EQ(rows_digest(some.choice), rows_digest(without.choice));
   EXPECT_EQ(data.digest, without.load().digest);
@@ -134,17 +134,18 @@ TEST(LabelRules, OfATestSomeRowsMayLackALabel) {
     file.choice.known_labels = {"no", "yes"};
     file.choice.keeps_labels = file.choice.tests = true;
     const Dataset data = file.load();
-    EXPECT_EQ(data.labels.of_rows, (std::vector<std::int32_t>{kIgnoredLabel, 0, kIgnoredLabel, 1}));
+    EXPECT_EQ(label_numbers(data.texts().labels),
+              (std::vector<std::int32_t>{kIgnoredLabel, 0, kIgnoredLabel, 1}));
     EXPECT_FALSE(data.unlabelled);
-    EXPECT_EQ(data.rows.notice, "2 of 4 rows have no label, and are not scored");
+    EXPECT_EQ(data.notice, "2 of 4 rows have no label, and are not scored");
   }
 }
 
 TEST(LabelRules, RowsWithALabelAndNoTextAreTold) {
   const LabelledFile file("text\tlabel\n\tyes\nb\tno\n\tno\n");
   const Dataset data = file.load();
-  EXPECT_EQ(data.rows.rows(), 3);
-  EXPECT_EQ(data.rows.notice,
+  EXPECT_EQ(data.texts().rows.rows(), 3);
+  EXPECT_EQ(data.notice,
             "2 rows have no text in column 'text', and the model sees nothing of them but special "
             "tokens");
 }
@@ -153,16 +154,16 @@ TEST(LabelRules, LabelsInAnotherCaseAreThoseOfTheModel) {
   LabelledFile file("text\tlabel\na\tneutral\nb\tentailment\nc\tNeutral\n");
   file.choice.known_labels = {"ENTAILMENT", "NEUTRAL", "CONTRADICTION"};
   const Dataset data = file.load();
-  EXPECT_EQ(data.labels.names, file.choice.known_labels);
-  EXPECT_EQ(data.labels.of_rows, (std::vector<std::int32_t>{1, 0, 1}));
+  EXPECT_EQ(data.label_names, file.choice.known_labels);
+  EXPECT_EQ(label_numbers(data.texts().labels), (std::vector<std::int32_t>{1, 0, 1}));
 }
 
 TEST(BadRowsOfTables, AreLeftOutWhereTheyAreFew) {
   std::string bytes = "id\ttext\tlabel\n";
   for (int i = 0; i < 19; ++i) bytes += text(i, "\tword\t", i % 2, "\n");
   const LabelledFile one(bytes + "7\t0\n");
-  EXPECT_EQ(one.load().rows.rows(), 19);
-  EXPECT_EQ(one.load().rows.notice,
+  EXPECT_EQ(one.load().texts().rows.rows(), 19);
+  EXPECT_EQ(one.load().notice,
             text("'", one.choice.paths[0], "' line 21 has 2 fields but there are 3 columns, 'id', ",
                  "'text', 'label': 1 row, which is left out"));
   LabelledFile many(bytes + "7\t0\n8\t0\n9\ta\tb\t0\n");
@@ -171,7 +172,7 @@ TEST(BadRowsOfTables, AreLeftOutWhereTheyAreFew) {
                       "rows out by --skip-bad-rows"),
             std::string::npos);
   many.choice.table.bad_rows = BadRows::LeaveOut;
-  EXPECT_NE(many.load().rows.notice.find("the first of 3 such rows, which are left out"),
+  EXPECT_NE(many.load().notice.find("the first of 3 such rows, which are left out"),
             std::string::npos);
   LabelledFile json(
       "{\"text\": \"a\", \"label\": 0}\n{\"text\": \"b\"}\n{\"text\": \"c\", "
@@ -179,7 +180,7 @@ TEST(BadRowsOfTables, AreLeftOutWhereTheyAreFew) {
       "a.jsonl");
   EXPECT_NE(message_of([&] { json.load(); }).find("line 2 has no key 'label'"), std::string::npos);
   json.choice.table.bad_rows = BadRows::LeaveOut;
-  EXPECT_EQ(json.load().rows.rows(), 2);
+  EXPECT_EQ(json.load().texts().rows.rows(), 2);
 }
 
 TEST(LabelRules, OfWords) {

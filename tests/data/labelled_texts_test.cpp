@@ -97,12 +97,12 @@ TEST(LabelledTexts, AreSamplesInTheOrderOfTheRows) {
   const TestFolder folder;
   const Dataset data =
       labelled(folder, "a\tb\tlabel\nx\tyz\tno\n\tu\tyes\n", "a\tb\tlabel\npq\tr\tyes\n");
-  EXPECT_EQ(data.labels.names, (std::vector<std::string>{"no", "yes"}));
-  EXPECT_EQ(data.labels.of_rows, (Ids{0, 1, 1}));
+  EXPECT_EQ(data.label_names, (std::vector<std::string>{"no", "yes"}));
+  EXPECT_EQ(label_numbers(data.texts().labels), (Ids{0, 1, 1}));
   const TextFrame frame = text_frame(256, 257, false);
   EXPECT_EQ(longest_sample(data, frame), 6);
   const auto samples = labelled_texts(
-      data, Part::HeldOut,
+      data, DataPart::Valid,
       {.context = 8, .frame = frame, .pad = 255, .types = true, .mask = true, .last = true});
   EXPECT_EQ(samples->size(), 1);
   std::map<std::string, Ids> memory = {{"ids", Ids(16)},
@@ -129,7 +129,7 @@ TEST(LabelledTexts, TheLastTokenIsNotPadding) {
                                 "a\tb\tlabel\npz\tqzz\tyes\nzz\tz\tno\nz\tpq\tno\n");
   const auto lasts = [&](std::optional<std::int32_t> not_last) {
     const auto samples = labelled_texts(
-        data, Part::HeldOut, {.context = 8, .pad = 'z', .not_last = not_last, .last = true});
+        data, DataPart::Valid, {.context = 8, .pad = 'z', .not_last = not_last, .last = true});
     std::map<std::string, Ids> memory = {{"ids", Ids(24)}, {"last", Ids(3)}, {"labels", Ids(3)}};
     BatchInputs batch("evaluate");
     for (auto& [name, values] : memory)
@@ -146,8 +146,8 @@ TEST(LabelledTexts, LabelsAreNotBlank) {
   const TestFolder folder;
   const std::string train = "a\tb\tlabel\nx\ty\t1 \nx\ty\t0\nx\ty\t1\n";
   const Dataset data = labelled(folder, train, "a\tb\tlabel\nx\ty\t 0\n");
-  EXPECT_EQ(data.labels.names, (std::vector<std::string>{"0", "1"}));
-  EXPECT_EQ(data.labels.of_rows, (Ids{1, 0, 1, 0}));
+  EXPECT_EQ(data.label_names, (std::vector<std::string>{"0", "1"}));
+  EXPECT_EQ(label_numbers(data.texts().labels), (Ids{1, 0, 1, 0}));
   for (const char* const blank : {"", " "}) {
     const std::string message =
         message_of([&] { labelled(folder, text(train, "x\ty\t", blank, "\n"), train); });
@@ -162,8 +162,8 @@ TEST(LabelledTexts, LabelsOfAModelStay) {
   const TestFolder folder;
   const std::string train = "a\tb\tlabel\nx\ty\tno\n", dev = "a\tb\tlabel\nx\ty\tno\n";
   const RowsChoice known{.known_labels = {"yes", "no"}}, other{.known_labels = {"p", "q"}};
-  EXPECT_EQ(labelled(folder, train, dev, known).labels.names, known.known_labels);
-  EXPECT_EQ(labelled(folder, train, dev, other).labels.names, std::vector<std::string>{"no"});
+  EXPECT_EQ(labelled(folder, train, dev, known).label_names, known.known_labels);
+  EXPECT_EQ(labelled(folder, train, dev, other).label_names, std::vector<std::string>{"no"});
   RowsChoice only = other;
   only.keeps_labels = true;
   EXPECT_NE(

@@ -40,7 +40,7 @@ TEST(QuestionWindows, AreThoseOfTheReference) {
     SCOPED_TRACE(c.dump());
     const std::int64_t question = c["question"];
     const auto windows = question_windows(
-        one_question(question, c["text"]), Part::Train,
+        one_question(question, c["text"]), DataPart::Train,
         {.context = c["context"], .doc_stride = c["doc_stride"], .frame = text_frame(1, 2, false)});
     std::vector<std::vector<std::int64_t>> found;
     for (const QuestionWindow& window : windows) {
@@ -54,7 +54,7 @@ TEST(QuestionWindows, AreThoseOfTheReference) {
 TEST(QuestionWindows, NeedRoom) {
   EXPECT_EQ(message_of([] {
               (void)question_windows(
-                  one_question(6, 20), Part::Train,
+                  one_question(6, 20), DataPart::Train,
                   {.context = 13, .doc_stride = 4, .frame = text_frame(1, 2, false)});
             }),
             "the question at line 1 of 'a' has 6 tokens, which leaves room for 4 of its text's 20 "
@@ -89,10 +89,10 @@ TEST(QuestionSamples, AreQuestionAndText) {
       0);
   // The new line, the blank, a, b, c, d: 0 to 5.
   EXPECT_EQ(data.vocabulary.size(), 6);
-  EXPECT_TRUE(data.questions->some_without);
-  EXPECT_EQ(data.questions->all[0].answer, (TokenRange{1, 2}));
+  EXPECT_TRUE(data.questions()->some_without);
+  EXPECT_EQ(data.questions()->all[0].answer, (TokenRange{1, 2}));
   const auto samples = question_samples(
-      data, Part::Train,
+      data, DataPart::Train,
       {.context = 8, .doc_stride = 1, .frame = text_frame(7, 8, false), .pad = 6, .types = true});
   ASSERT_EQ(samples->size(), 3) << "windows of 3 and 2 tokens, and one of 3";
   std::map<std::string, std::vector<std::int32_t>> inputs;

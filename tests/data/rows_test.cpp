@@ -33,10 +33,12 @@ struct RowFiles {
 /// "one|two||three": texts of rows, and || where the held-out part begins.
 std::string rows_text(const Dataset& data) {
   std::string out;
-  for (std::int64_t row = 0; row < data.rows.rows(); ++row) {
-    if (row == data.rows.train) out += "||";
-    for (std::int64_t column = 0; column < data.rows.columns; ++column)
-      out += text(data.vocabulary.decode(data.rows.text(data.tokens.all(), row, column)), "|");
+  for (std::int64_t row = 0; row < data.texts().rows.rows(); ++row) {
+    if (row == data.texts().rows.train) out += "||";
+    for (std::int64_t column = 0; column < data.texts().rows.columns; ++column)
+      out += text(
+          data.vocabulary.decode(data.texts().rows.text(data.texts().tokens.all(), row, column)),
+          "|");
   }
   return out;
 }
@@ -45,9 +47,9 @@ TEST(Rows, AreDocumentsWithTheirEnds) {
   const RowFiles files("id,text\n1,one\n2,\"two\nlines\"\n3,x\n");
   const Dataset data = files.load();
   EXPECT_EQ(rows_text(data), "one\n|two\nlines\n|x\n|");
-  EXPECT_EQ(data.vocabulary.decode(data.tokens.train()), "one\ntwo\nlines\nx\n");
-  EXPECT_TRUE(data.tokens.held_out().empty());
-  EXPECT_EQ(data.rows.notice, "");
+  EXPECT_EQ(data.vocabulary.decode(data.texts().tokens.train()), "one\ntwo\nlines\nx\n");
+  EXPECT_TRUE(data.texts().tokens.held_out().empty());
+  EXPECT_EQ(data.notice, "");
 }
 
 TEST(Rows, OfSeveralFilesFollowEachOther) {
@@ -70,7 +72,7 @@ TEST(Rows, TheLastOnesAreHeldOut) {
     files.choice.held_out = c.share;
     const Dataset data = files.load();
     EXPECT_EQ(rows_text(data), c.rows);
-    EXPECT_EQ(std::ssize(data.tokens.train()), 2 * data.rows.train);
+    EXPECT_EQ(std::ssize(data.texts().tokens.train()), 2 * data.texts().rows.train);
   }
   files.choice.valid_paths = {files.write("valid.csv", "text\nx\ny\n")};
   EXPECT_EQ(rows_text(files.load()), "a\n|b\n|c\n|d\n|e\n|f\n|g\n|h\n|i\n|j\n|||x\n|y\n|");
@@ -81,7 +83,7 @@ TEST(Rows, WithoutATextAreLeftOut) {
   files.choice.held_out = 0.5;
   const Dataset data = files.load();
   EXPECT_EQ(rows_text(data), "one\n|||two\n|");
-  EXPECT_EQ(data.rows.notice, "2 rows have no text in column 'text', and are left out");
+  EXPECT_EQ(data.notice, "2 rows have no text in column 'text', and are left out");
 }
 
 TEST(Rows, LearnTheirVocabularyOfWhatTrains) {
@@ -89,8 +91,8 @@ TEST(Rows, LearnTheirVocabularyOfWhatTrains) {
   files.choice.held_out = 0.5;
   const Dataset learned = load_rows(files.choice, VocabularyChoice(VocabularyKind::Bpe, 258));
   EXPECT_EQ(learned.vocabulary.size(), 258);
-  EXPECT_EQ(learned.tokens.train().size(), 4u) << "a token for each text, and its end";
-  EXPECT_EQ(learned.tokens.held_out().size(), 10u);
+  EXPECT_EQ(learned.texts().tokens.train().size(), 4u) << "a token for each text, and its end";
+  EXPECT_EQ(learned.texts().tokens.held_out().size(), 10u);
   const Dataset known = files.load(VocabularyKind::Characters);
   EXPECT_EQ(known.vocabulary.size(), 5) << "a, b, c, d and the new line";
 }
@@ -102,7 +104,7 @@ TEST(Rows, EndWithTheTokenForIt) {
   const RowFiles files("text\nHello world\nHello\n");
   const Dataset data = load_rows(
       files.choice, VocabularyChoice(VocabularyKind::Tokenizer, 0, {"auto", path, "", ""}));
-  const auto first = data.rows.text(data.tokens.all(), 0, 0);
+  const auto first = data.texts().rows.text(data.texts().tokens.all(), 0, 0);
   EXPECT_EQ((std::vector<std::int32_t>{first.begin(), first.end()}),
             (std::vector<std::int32_t>{15496, 995, 50256}));
 }
@@ -116,7 +118,7 @@ TEST(Rows, EndWithTheSeparatorOfBert) {
                      Vocabulary::tokenizer(load_tokenizer({"BertWordPieceCase", "", path, ""})));
   };
   const Dataset data = load("[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\na\nb\n");
-  const auto all = data.tokens.all();
+  const auto all = data.texts().tokens.all();
   EXPECT_EQ((std::vector<std::int32_t>{all.begin(), all.end()}),
             (std::vector<std::int32_t>{5, 3, 6, 5, 3}));
   const std::string message = message_of([&] { load("[PAD]\n[UNK]\n[MASK]\na\nb\n"); });
@@ -130,7 +132,7 @@ TEST(Rows, OfTwoColumnsArePairs) {
   const Dataset data = files.load();
   EXPECT_EQ(rows_text(data), "cd|ab|c\nd|a\tb||x|y||||z|abcd|");
   const PairOptions options = {.source = 4, .target = 5, .pad = 256, .start = 257, .end = 258};
-  const Pairs train(data, Part::Train, options), held(data, Part::HeldOut, options);
+  const Pairs train(data, DataPart::Train, options), held(data, DataPart::Valid, options);
   EXPECT_EQ(train.size(), 4) << "tabs and new lines are text, and a side may be empty";
   EXPECT_EQ(held.size(), 1);
   std::vector<std::int32_t> source(4), ids(5), labels(5);
@@ -139,9 +141,9 @@ TEST(Rows, OfTwoColumnsArePairs) {
   EXPECT_EQ(ids, (std::vector<std::int32_t>{257, 'a', '\t', 'b', 256}));
   EXPECT_EQ(labels, (std::vector<std::int32_t>{'a', '\t', 'b', 258, kIgnoredLabel}));
   const PairOptions shorter = {.source = 2, .target = 3, .pad = 256, .start = 257, .end = 258};
-  EXPECT_EQ(Pairs(data, Part::Train, shorter).left_out(), 2);
+  EXPECT_EQ(Pairs(data, DataPart::Train, shorter).left_out(), 2);
   EXPECT_NE(message_of([&] {
-              Pairs(data, Part::HeldOut, shorter);
+              Pairs(data, DataPart::Valid, shorter);
             }).find("has 1 pair, of which none fits"),
             std::string::npos);
 }
@@ -175,10 +177,11 @@ TEST(Rows, ToTestOnAreHeldOutAndMayLackLabels) {
     const Dataset data = load_rows(files.choice, Vocabulary::bytes());
     EXPECT_EQ(rows_text(data), "||one|two|");
     EXPECT_EQ(data.unlabelled, unlabelled);
-    EXPECT_EQ(data.labels.names, (std::vector<std::string>{"a", "b"}));
-    EXPECT_EQ(data.labels.of_rows, unlabelled ? std::vector<std::int32_t>(2, kIgnoredLabel)
-                                              : std::vector<std::int32_t>({1, 0}));
-    EXPECT_TRUE(data.tokens.train().empty());
+    EXPECT_EQ(data.label_names, (std::vector<std::string>{"a", "b"}));
+    EXPECT_EQ(label_numbers(data.texts().labels), unlabelled
+                                                      ? std::vector<std::int32_t>(2, kIgnoredLabel)
+                                                      : std::vector<std::int32_t>({1, 0}));
+    EXPECT_TRUE(data.texts().tokens.train().empty());
   }
 }
 

@@ -129,17 +129,24 @@ Dataset of_characters(const std::string& bytes, double held_out,
 
 using Values = std::vector<std::int32_t>;
 
+Values labels_of_tokens(const Dataset& data) {
+  Values out;
+  for (const RowLabel& row : data.texts().labels)
+    out.insert(out.end(), row.of_tokens.begin(), row.of_tokens.end());
+  return out;
+}
+
 TEST(TaggedRows, LabelTheFirstTokenOfAWord) {
   const Dataset data = of_characters(kSentences, 0.34);
   constexpr std::int32_t x = kIgnoredLabel;
-  EXPECT_EQ(data.labels.names, (std::vector<std::string>{"O", "X"}));
-  EXPECT_EQ(data.rows.columns, 1);
-  EXPECT_EQ(data.rows.train, 1);
-  EXPECT_EQ(data.rows.ends, (std::vector<std::int64_t>{5, 7, 14}));
-  const auto all = data.tokens.all();
+  EXPECT_EQ(data.label_names, (std::vector<std::string>{"O", "X"}));
+  EXPECT_EQ(data.texts().rows.columns, 1);
+  EXPECT_EQ(data.texts().rows.train, 1);
+  EXPECT_EQ(data.texts().rows.ends, (std::vector<std::int64_t>{5, 7, 14}));
+  const auto all = data.texts().tokens.all();
   EXPECT_EQ(Values(all.begin(), all.end()), (Values{0, 1, 2, 0, 3, 0, 4, 0, 5, 6, 7, 8, 0, 9}));
-  EXPECT_EQ(data.tokens.train().size(), 5U);
-  EXPECT_EQ(data.labels.of_tokens, (Values{1, x, x, 0, x, 0, x, 1, x, x, x, x, 0, x}));
+  EXPECT_EQ(data.texts().tokens.train().size(), 5U);
+  EXPECT_EQ(labels_of_tokens(data), (Values{1, x, x, 0, x, 0, x, 1, x, x, x, x, 0, x}));
 }
 
 TEST(TaggedRows, AreHeldOutApartAndLearnTheirVocabulary) {
@@ -151,11 +158,11 @@ TEST(TaggedRows, AreHeldOutApartAndLearnTheirVocabulary) {
                     .label_column = "pos"};
   const Dataset data = load_tagged_rows(choice, VocabularyChoice(VocabularyKind::Characters));
   EXPECT_EQ(data.vocabulary.size(), 5) << "a, b, c, the blank and the new line";
-  EXPECT_EQ(data.labels.names, (std::vector<std::string>{"N", "V"}));
-  EXPECT_EQ(data.rows.train, 1);
-  EXPECT_EQ(data.rows.rows(), 2);
+  EXPECT_EQ(data.label_names, (std::vector<std::string>{"N", "V"}));
+  EXPECT_EQ(data.texts().rows.train, 1);
+  EXPECT_EQ(data.texts().rows.rows(), 2);
   EXPECT_EQ(data.digest, tagged_rows_digest(choice));
-  EXPECT_EQ(load_tagged_rows(choice, data.vocabulary).rows.ends, data.rows.ends);
+  EXPECT_EQ(load_tagged_rows(choice, data.vocabulary).texts().rows.ends, data.texts().rows.ends);
   std::ofstream(folder / "dev.jsonl") << R"({"words": ["c"], "pos": ["X"]})";
   EXPECT_NE(message_of([&] {
               (void)load_tagged_rows(choice, VocabularyChoice(VocabularyKind::Characters));
@@ -164,13 +171,13 @@ TEST(TaggedRows, AreHeldOutApartAndLearnTheirVocabulary) {
 }
 
 TEST(TaggedRows, NumbersAreInTheirOrder) {
-  EXPECT_EQ(of_characters("a 10\nb 9\nc 0\n", 0).labels.names,
+  EXPECT_EQ(of_characters("a 10\nb 9\nc 0\n", 0).label_names,
             (std::vector<std::string>{"0", "9", "10"}));
 }
 
 TEST(TaggedRows, TagsOfAModelAreKept) {
-  EXPECT_EQ(of_characters("a O\n", 0, {"X", "O"}).labels.of_tokens, (Values{1, -100}));
-  EXPECT_EQ(of_characters("a O\nb Y\n", 0, {"X", "O"}).labels.names,
+  EXPECT_EQ(labels_of_tokens(of_characters("a O\n", 0, {"X", "O"})), (Values{1, -100}));
+  EXPECT_EQ(of_characters("a O\nb Y\n", 0, {"X", "O"}).label_names,
             (std::vector<std::string>{"O", "Y"}));
   const std::string message = message_of([] {
     (void)of_characters("a O\n\nb Y\n", 0, {"X", "O"}, true);
@@ -201,7 +208,7 @@ std::map<std::string, Values> tagged_batch(const Samples& samples, std::int64_t 
 TEST(TaggedSamples, AreSentencesBetweenClsAndSep) {
   const Dataset data = of_characters(text("i O\n\n", kSentences), 0.67);
   const auto samples = labelled_texts(
-      data, Part::HeldOut,
+      data, DataPart::Valid,
       {.context = 7, .frame = text_frame(11, 12, false), .pad = 10, .types = true, .mask = true});
   EXPECT_EQ(samples->size(), 3);
   const auto batch = tagged_batch(*samples, 7, 1, 3);

@@ -21,7 +21,7 @@ Dataset data_of(const json& settings, const std::vector<std::int32_t>& ids) {
   config.update(settings);
   const Tokenizer made = Tokenizer::of(
       {{"tokenizer.json", document.dump()}, {"tokenizer_config.json", config.dump()}}, "t");
-  return {Vocabulary::tokenizer(made), TokenStream(ids, 0), {{"a.txt", 1, 0, 0}}, {}, ""};
+  return {Vocabulary::tokenizer(made), Texts{TokenStream(ids, 0), {{"a.txt", 1, 0, 0}}, {}}, ""};
 }
 
 TEST(UnknownTokens, AreToldWhereMostAreSo) {

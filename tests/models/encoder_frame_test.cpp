@@ -159,7 +159,7 @@ std::string fault_of_task(std::string_view task, const Vocabulary& vocabulary) {
   config.task = task;
   config.context = 8;
   config.vocabulary = vocabulary.size();
-  Dataset data{vocabulary, TokenStream::none(), {}, {}, ""};
+  Dataset data{vocabulary, Texts{TokenStream::none(), {}, {}}, ""};
   try {
     task_of(config).train_samples(data, {});
   } catch (const Error& error) {

@@ -30,11 +30,11 @@ std::string scores_text(const NamedMeans& scores) {
   return out;
 }
 
-Dataset no_data() { return {Vocabulary::bytes(), TokenStream::none(), {}, {}, ""}; }
+Dataset no_data() { return {Vocabulary::bytes(), Texts{TokenStream::none(), {}, {}}, ""}; }
 
 TEST(TagJudge, CountsWordsWithALabel) {
   Dataset data = no_data();
-  data.labels.names = {"B-X", "I-X", "O"};
+  data.label_names = {"B-X", "I-X", "O"};
   const auto judge = tag_judge(data);
   constexpr double no = -100;
   // Two sentences of four tokens in a batch of three.
@@ -53,7 +53,7 @@ TEST(TagJudge, CountsWordsWithALabel) {
 
 TEST(TagJudge, OtherTagsHaveAnAccuracyAlone) {
   Dataset data = no_data();
-  data.labels.names = {"NOUN", "VERB"};
+  data.label_names = {"NOUN", "VERB"};
   const auto judge = tag_judge(data);
   Predictions predictions;
   predictions.emplace("logits", reals({1, 1, 3}, {0, 0, 1}));
@@ -119,7 +119,7 @@ TEST(AnswerJudge, TakesTheBestPartOverWindows) {
     questions->all.push_back({{"7", "q", 0, {{"ab", 0}}, "here"}, {'q'}, {0, 1}});
     questions->some_without = c.some_without;
     Dataset data = no_data();
-    data.questions = questions;
+    data.content = std::shared_ptr<const EncodedQuestions>(questions);
     const auto judge = answer_judge(
         data, {.context = 7, .doc_stride = 1, .frame = text_frame(1, 2, false)}, c.most);
     Predictions predictions;

@@ -48,7 +48,8 @@ void take_data(RunConfig& config, Problems& problems) {
   if (config.model.vocabulary == 0)
     config.model.vocabulary = vocabulary_for(config.model.family, data->vocabulary);
   complete_from_data(config, *data);
-  if (data->token_files) return;  // their samples are an index, which is written beside them
+  if (data->token_files() != nullptr)
+    return;  // their samples are an index, which is written beside them
   PreparedRun run{
       .config = config, .told = config, .data = std::move(*data), .notices = {}, .output_held = {}};
   check_data(run, problems);

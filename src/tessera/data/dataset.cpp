@@ -24,7 +24,7 @@ std::string digest_of(const Text& loaded) {
 
 Dataset make_dataset(Vocabulary vocabulary, const Text& loaded, double held_out) try {
   TokenStream tokens(vocabulary.encode(loaded.bytes), held_out);
-  return {std::move(vocabulary), std::move(tokens), loaded.files, {}, digest_of(loaded)};
+  return {std::move(vocabulary), Texts{std::move(tokens), loaded.files, {}}, digest_of(loaded)};
 } catch (const Error& error) {
   throw error.with(text("in ", name_of(loaded.files)));
 }
@@ -74,21 +74,20 @@ Dataset load_dataset(const std::vector<std::string>& paths, const Vocabulary& vo
 Dataset load_test_text(const std::vector<std::string>& paths, const Vocabulary& vocabulary) {
   const Text loaded = load(paths, vocabulary.kind());
   try {
-    return {vocabulary, TokenStream::held_out_alone(vocabulary.encode(loaded.bytes)), loaded.files,
-            loaded.files, digest_of(loaded)};
+    return {vocabulary,
+            Texts{TokenStream::held_out_alone(vocabulary.encode(loaded.bytes)), loaded.files,
+                  loaded.files},
+            digest_of(loaded)};
   } catch (const Error& error) {
     throw error.with(text("in the test text of '", loaded.files.front().path, "'"));
   }
 }
 
-Dataset token_file_dataset(TokenFiles files, Vocabulary vocabulary) {
-  std::string digest = files.digest();
-  return {std::move(vocabulary),
-          TokenStream::none(),
-          {},
-          {},
-          std::move(digest),
-          std::make_shared<const TokenFiles>(std::move(files))};
+DataKind Dataset::kind() const {
+  return token_files() != nullptr                          ? DataKind::TokenFiles
+         : pictures() != nullptr                           ? DataKind::Pictures
+         : std::holds_alternative<ProgramSamples>(content) ? DataKind::Program
+                                                           : DataKind::Text;
 }
 
 std::string_view to_text(DataKind kind) {
@@ -97,29 +96,34 @@ std::string_view to_text(DataKind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
+Dataset token_file_dataset(TokenFiles files, Vocabulary vocabulary) {
+  std::string digest = files.digest();
+  return {std::move(vocabulary), std::make_shared<const TokenFiles>(std::move(files)),
+          std::move(digest)};
+}
+
 Dataset picture_dataset(Pictures pictures) {
   std::string digest = pictures.digest();
-  return {Vocabulary::ids(1),
-          TokenStream::none(),
-          {},
-          {},
-          std::move(digest),
-          nullptr,
-          std::make_shared<const Pictures>(std::move(pictures))};
+  return {Vocabulary::ids(1), std::make_shared<const Pictures>(std::move(pictures)),
+          std::move(digest)};
 }
 
 Dataset program_dataset(Vocabulary vocabulary, std::string digest) {
-  Dataset out{std::move(vocabulary), TokenStream::none(), {}, {}, std::move(digest)};
-  out.of_program = true;
-  return out;
+  return {std::move(vocabulary), ProgramSamples(), std::move(digest)};
+}
+
+std::string name_of_part(const Texts& texts, DataPart part) {
+  return name_of(part == DataPart::Train || texts.held_out_files.empty() ? texts.files
+                                                                         : texts.held_out_files);
 }
 
 void hold_out(Dataset& data, const std::vector<std::string>& paths) {
   const Text loaded = load(paths, data.vocabulary.kind());
+  auto& texts = std::get<Texts>(data.content);
   try {
-    const std::span<const std::int32_t> all = data.tokens.all();
-    data.tokens = TokenStream({all.begin(), all.end()}, data.vocabulary.encode(loaded.bytes));
-    data.held_out_files = loaded.files;
+    const std::span<const std::int32_t> all = texts.tokens.all();
+    texts.tokens = TokenStream({all.begin(), all.end()}, data.vocabulary.encode(loaded.bytes));
+    texts.held_out_files = loaded.files;
     data.held_out_digest = digest_of(loaded);
   } catch (const Error& error) {
     throw error.with(text("in the validation text of '", loaded.files.front().path, "'"));

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "tessera/data/images.h"
@@ -16,13 +17,10 @@
 
 namespace tessera {
 
-/// What data can be. Program: samples that a program makes itself.
+/// What data can be. Text: questions about texts too.
 enum class DataKind { Text, TokenFiles, Pictures, Program };
 /// "texts", "token files", "pictures", "samples of a program"
 std::string_view to_text(DataKind kind);
-
-/// What a run trains on, and what it validates on.
-enum class Part { Train, HeldOut };
 
 /// Where the texts of rows lie in a token stream: one behind another, without anything between.
 struct RowTokens {
@@ -31,7 +29,6 @@ struct RowTokens {
                                    // has no rows
   std::vector<std::int64_t> ends;  // of each text in TokenStream::all(), row after row
   std::int64_t train = 0;          // the first so many rows train; the others are held out
-  std::string notice;              // what the user is to know of rows that were left out, or empty
 
   std::int64_t rows() const {
     return columns == 0 ? 0 : static_cast<std::int64_t>(ends.size()) / columns;
@@ -41,32 +38,54 @@ struct RowTokens {
                                      std::int64_t column) const;
 };
 
+/// A text, or the texts of rows, as tokens one behind another.
+struct Texts {
+  TokenStream tokens;
+  std::vector<TextFile> files,
+      held_out_files;   // the second of what is held out as files of its own
+  RowTokens rows = {};  // of tables (data/rows.h) and tagged words (data/tagged_rows.h)
+  std::vector<RowLabel> labels = {};  // of each row; empty: rows have none
+};
+
 struct EncodedQuestions;  // data/question_rows.h
 
+/// Samples that a program makes itself.
+struct ProgramSamples {};
+
 struct Dataset {
+  /// What samples are made of.
+  using Content = std::variant<Texts, std::shared_ptr<const EncodedQuestions>,
+                               std::shared_ptr<const TokenFiles>, std::shared_ptr<const Pictures>,
+                               ProgramSamples>;
+
   Vocabulary vocabulary;
-  TokenStream tokens;
-  std::vector<TextFile> files, held_out_files;  // the second of a text that hold_out took
-  std::string
-      digest;  // XXH3-128 of the normalised text: a resumed run checks that its data is the same
-  // In place of a text; then there are no tokens.
-  std::shared_ptr<const TokenFiles> token_files = nullptr;
-  std::shared_ptr<const Pictures> pictures = nullptr;
-  bool of_program = false;
-  RowTokens rows = {};                                          // of tables (data/rows.h)
-  RowLabels labels = {};                                        // of rows that have some
-  std::shared_ptr<const EncodedQuestions> questions = nullptr;  // in place of a text, too
-  /// Of a test part: it does not say what is to be predicted. Labels of rows are kIgnoredLabel
-  /// then, others 0.
-  bool unlabelled = false;
+  Content content;
+  /// XXH3-128 of what `content` was read from, as a text normalised: a resumed run checks that its
+  /// data is the same.
+  std::string digest;
   /// Of what is held out, where that is files of its own and no part of `digest`.
   std::string held_out_digest = {};
+  std::vector<std::string> label_names = {};  // by number; empty: there are none
+  /// Of data to test on: it does not say what is to be predicted. Labels of rows are kIgnoredLabel
+  /// then, others 0.
+  bool unlabelled = false;
+  std::string notice = {};  // what the user is to know of rows that were left out, or empty
 
-  DataKind kind() const {
-    return of_program    ? DataKind::Program
-           : token_files ? DataKind::TokenFiles
-           : pictures    ? DataKind::Pictures
-                         : DataKind::Text;
+  DataKind kind() const;
+  /// Of data that is no texts: nullptr. texts(): it is some.
+  const Texts* find_texts() const { return std::get_if<Texts>(&content); }
+  const Texts& texts() const { return std::get<Texts>(content); }
+  const EncodedQuestions* questions() const { return find<EncodedQuestions>(); }
+  const TokenFiles* token_files() const { return find<TokenFiles>(); }
+  const Pictures* pictures() const { return find<Pictures>(); }
+  /// Texts of rows: those of the row's columns, and of its labels.
+  bool has_rows() const { return find_texts() != nullptr && texts().rows.columns > 0; }
+
+ private:
+  template <typename Of>
+  const Of* find() const {
+    const auto* const found = std::get_if<std::shared_ptr<const Of>>(&content);
+    return found == nullptr ? nullptr : found->get();
   }
 };
 
@@ -96,6 +115,8 @@ std::string text_digest(const std::vector<std::string>& paths, VocabularyKind ki
 
 /// For messages: "the text of 'a.txt' and 2 more files".
 std::string name_of(const std::vector<TextFile>& files);
+/// That of the files which a part of `texts` was read from.
+std::string name_of_part(const Texts& texts, DataPart part);
 
 /// Holds the text at `paths` out instead of a part of the training text, all of which then trains.
 /// Errors: a character that the vocabulary lacks, with its place.

@@ -8,11 +8,10 @@
 
 #include "tessera/base/counted.h"
 #include "tessera/base/error.h"
-#include "tessera/base/hash.h"
 #include "tessera/base/text.h"
+#include "tessera/data/part_order.h"
 #include "tessera/files/part_text.h"
 #include "tessera/tensor/ignored_label.h"
-#include "tessera/token_files/permutation.h"
 
 namespace tessera {
 
@@ -52,40 +51,16 @@ std::string percent(double share) { return text(std::round(share * 1000) / 10, "
 
 class DocumentSamples final : public Samples {
  public:
-  DocumentSamples(const Dataset& data, Part part, const DocumentOptions& options)
+  DocumentSamples(const Dataset& data, DataPart part, const DocumentOptions& options)
       : options_(options),
-        trains_(part == Part::Train),
-        some_train_(data.rows.train > 0),
-        key_(random_key(options.seed, "data.order")) {
-    check(data.rows.columns == 1 && options.packing != Packing::Wrapped, "documents of rows");
-    const std::int64_t begin = trains_ ? 0 : data.rows.train,
-                       end = trains_ ? data.rows.train : data.rows.rows();
-    std::vector<std::int64_t> lengths;
-    for (std::int64_t row = begin; row < end; ++row) {
-      const std::span<const std::int32_t> tokens = data.rows.text(data.tokens.all(), row, 0);
-      if (tokens.size() < 2) continue;  // nothing is to be predicted
-      documents_.push_back(tokens);
-      lengths.push_back(positions_of(tokens));
-      cut_ += std::ssize(tokens) - 1 > options_.context;
-      positions_ += lengths.back();
-    }
-    if (documents_.empty())
-      fail(Fault::Data, "the ", trains_ ? "training" : "held-out", " part of ",
-           name_of(trains_ || data.held_out_files.empty() ? data.files : data.held_out_files),
-           " has no document of which something is to be predicted; give more rows",
-           trains_ ? "" : ", or hold out more of them");
-    if (options_.packing == Packing::Bfd) packs_ = best_fit_decreasing(lengths, options_.context);
-    const std::int64_t all = samples();
-    size_ = !trains_ && options_.most > 0 ? std::min(options_.most, all) : all;
-    if (!trains_ || options_.buckets.lengths.empty()) return;
-    buckets_.emplace(lengths, options_.buckets, options_.seed);
-    size_ = buckets_->steps() * options_.buckets.batch;
-  }
+        part_(part),
+        some_train_(data.texts().rows.train > 0),
+        order_(order_of(data.texts())) {}
 
-  std::int64_t size() const override { return size_; }
+  std::int64_t size() const override { return order_.size(); }
 
   std::int64_t bucket_length(std::int64_t first) const override {
-    return buckets_ ? buckets_->length(first) : 0;
+    return order_.bucket_length(first);
   }
 
   std::string notice() const override {
@@ -94,13 +69,15 @@ class DocumentSamples final : public Samples {
       return percent(1 - static_cast<double>(positions_) / there);
     };
     const bool packed = options_.packing == Packing::Bfd;
+    const std::string buckets = order_.notice(positions_);
     return text("packing ", to_text(options_.packing), ": ",
-                counted(std::ssize(documents_), "document"), part_text(trains_, some_train_), " ",
+                counted(std::ssize(documents_), "document"),
+                part_text(part_ == DataPart::Train, some_train_), " ",
                 std::ssize(documents_) == 1 ? "is" : "are", " in ", counted(samples(), "sample"),
                 " of ", options_.context, " positions, of which padding takes ", padding(samples()),
                 packed ? text(" (a document in each: ", padding(std::ssize(documents_)), ")") : "",
                 cut_ == 0 ? "" : text("; ", cut_, cut_ == 1 ? " is" : " are", " longer and cut"),
-                buckets_ ? text("; ", buckets_->notice(options_.buckets.lengths, positions_)) : "");
+                buckets.empty() ? "" : "; ", buckets);
   }
 
   void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
@@ -123,7 +100,7 @@ class DocumentSamples final : public Samples {
         }
         at += n;
       };
-      each_document(sample(first + i), [&](std::int64_t document) {
+      each_document(order_.item(first + i), [&](std::int64_t document) {
         const std::span<const std::int32_t> tokens = documents_[static_cast<std::size_t>(document)];
         const auto n = static_cast<std::size_t>(positions_of(tokens));
         std::ranges::copy(tokens.first(n), ids.subspan(row + at).begin());
@@ -135,20 +112,36 @@ class DocumentSamples final : public Samples {
   }
 
  private:
+  /// Takes the documents of the part, and packs them.
+  PartOrder order_of(const Texts& texts) {
+    const RowTokens& rows = texts.rows;
+    check(rows.columns == 1 && options_.packing != Packing::Wrapped, "documents of rows");
+    const bool trains = part_ == DataPart::Train;
+    const std::int64_t begin = trains ? 0 : rows.train, end = trains ? rows.train : rows.rows();
+    std::vector<std::int64_t> lengths;
+    for (std::int64_t row = begin; row < end; ++row) {
+      const std::span<const std::int32_t> tokens = rows.text(texts.tokens.all(), row, 0);
+      if (tokens.size() < 2) continue;  // nothing is to be predicted
+      documents_.push_back(tokens);
+      lengths.push_back(positions_of(tokens));
+      cut_ += std::ssize(tokens) - 1 > options_.context;
+      positions_ += lengths.back();
+    }
+    if (documents_.empty())
+      fail(Fault::Data, "the ", trains ? "training" : "held-out", " part of ",
+           name_of_part(texts, part_),
+           " has no document of which something is to be predicted; give more rows",
+           trains ? "" : ", or hold out more of them");
+    if (options_.packing == Packing::None)
+      return {part_, lengths, options_.seed, options_.most, options_.buckets};
+    packs_ = best_fit_decreasing(lengths, options_.context);
+    return {part_, std::ssize(packs_), options_.seed, options_.most};
+  }
   std::int64_t positions_of(std::span<const std::int32_t> tokens) const {
     return std::min(std::ssize(tokens) - 1, options_.context);
   }
   std::int64_t samples() const {
     return options_.packing == Packing::Bfd ? std::ssize(packs_) : std::ssize(documents_);
-  }
-  /// By number in the data; below 0 behind the end of a validation, and in a batch that is not
-  /// full.
-  std::int64_t sample(std::int64_t number) const {
-    if (buckets_) return buckets_->sample(number);
-    if (!trains_) return number < size_ ? number : -1;
-    return static_cast<std::int64_t>(permute(static_cast<std::uint64_t>(number % size_),
-                                             static_cast<std::uint64_t>(size_), key_,
-                                             static_cast<std::uint64_t>(number / size_)));
   }
   /// Calls `take` with the number of each document in the sample.
   template <typename Take>
@@ -159,17 +152,17 @@ class DocumentSamples final : public Samples {
   }
 
   DocumentOptions options_;
-  bool trains_, some_train_;
-  std::uint64_t key_;
+  DataPart part_;
+  bool some_train_;
   std::vector<std::span<const std::int32_t>> documents_;
   std::vector<std::vector<std::int64_t>> packs_;  // of Packing::Bfd: documents of each sample
-  std::optional<LengthBuckets> buckets_;
-  std::int64_t cut_ = 0, positions_ = 0, size_ = 0;
+  std::int64_t cut_ = 0, positions_ = 0;
+  PartOrder order_;
 };
 
 }  // namespace
 
-std::unique_ptr<Samples> document_samples(const Dataset& data, Part part,
+std::unique_ptr<Samples> document_samples(const Dataset& data, DataPart part,
                                           const DocumentOptions& options) {
   return std::make_unique<DocumentSamples>(data, part, options);
 }

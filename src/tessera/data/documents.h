@@ -55,7 +55,7 @@ struct DocumentOptions {
 /// Samples that train are there once in an epoch, in an order drawn anew for each. `data` has
 /// rows of one column and outlives them.
 /// Errors: Fault::Data: no document in the part.
-std::unique_ptr<Samples> document_samples(const Dataset& data, Part part,
+std::unique_ptr<Samples> document_samples(const Dataset& data, DataPart part,
                                           const DocumentOptions& options);
 
 }  // namespace tessera

@@ -38,7 +38,7 @@ struct LabelledTextsOptions {
 /// Samples that train are there once in an epoch, in an order drawn anew for each; held-out ones
 /// are in the order of the rows. Errors: Fault::Data: no row in the part;
 /// Fault::Usage: a context without room for a token beside the frame.
-std::unique_ptr<Samples> labelled_texts(const Dataset& data, Part part,
+std::unique_ptr<Samples> labelled_texts(const Dataset& data, DataPart part,
                                         const LabelledTextsOptions& options);
 
 /// Tokens of the longest sample of either part, uncut.

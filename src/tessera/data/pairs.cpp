@@ -28,32 +28,33 @@ struct Lines {
 };
 
 /// Of a vocabulary's tokens.
-Lines lines_of(const Dataset& data, Part part, std::int32_t newline) {
-  const TokenStream& stream = data.tokens;
+Lines lines_of(const Texts& texts, DataPart part, std::int32_t newline) {
+  const TokenStream& stream = texts.tokens;
   if (stream.held_out_apart()) {
-    if (part == Part::Train) return {stream.train(), 0, data.files};
-    return {stream.held_out(), 0, data.held_out_files};
+    if (part == DataPart::Train) return {stream.train(), 0, texts.files};
+    return {stream.held_out(), 0, texts.held_out_files};
   }
   // The first line that begins in the held-out part.
   const auto all = stream.all();
   auto border = all.begin() + static_cast<std::ptrdiff_t>(stream.train().size());
   while (border != all.begin() && border != all.end() && border[-1] != newline) ++border;
-  if (part == Part::Train) return {{all.begin(), border}, 0, data.files};
-  return {{border, all.end()}, std::count(all.begin(), border, newline), data.files};
+  if (part == DataPart::Train) return {{all.begin(), border}, 0, texts.files};
+  return {{border, all.end()}, std::count(all.begin(), border, newline), texts.files};
 }
 
 /// Of a tokenizer's tokens, with others of ours for tabs and ends of lines. `into` holds them.
-Lines lines_of_text(const Dataset& data, Part part, std::int32_t newline, std::int32_t tab,
+Lines lines_of_text(const Dataset& data, DataPart part, std::int32_t newline, std::int32_t tab,
                     std::vector<std::int32_t>& into) {
-  const TokenStream& stream = data.tokens;
+  const Texts& texts = data.texts();
+  const TokenStream& stream = texts.tokens;
   const bool apart = stream.held_out_apart();
   const std::vector<TextFile>& files =
-      apart && part == Part::HeldOut ? data.held_out_files : data.files;
+      apart && part == DataPart::Valid ? texts.held_out_files : texts.files;
   std::vector<std::string> paths;
   for (const TextFile& file : files) paths.push_back(file.path);
   const std::string whole = load_text(paths).bytes;
   // The first line that begins in the held-out part, whose share is that of the tokens.
-  std::size_t border = part == Part::Train ? whole.size() : 0;
+  std::size_t border = part == DataPart::Train ? whole.size() : 0;
   if (!apart) {
     const double share = static_cast<double>(stream.train().size()) /
                          static_cast<double>(std::max<std::size_t>(stream.all().size(), 1));
@@ -61,7 +62,8 @@ Lines lines_of_text(const Dataset& data, Part part, std::int32_t newline, std::i
     while (border > 0 && border < whole.size() && whole[border - 1] != '\n') ++border;
   }
   const std::string_view all = whole;
-  const std::string_view text = part == Part::Train ? all.substr(0, border) : all.substr(border);
+  const std::string_view text =
+      part == DataPart::Train ? all.substr(0, border) : all.substr(border);
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = text.find_first_of("\t\n", begin);
     const std::vector<std::int32_t> side = data.vocabulary.encode(text.substr(begin, end - begin));
@@ -71,7 +73,7 @@ Lines lines_of_text(const Dataset& data, Part part, std::int32_t newline, std::i
     begin = end + 1;
   }
   const std::int64_t before =
-      part == Part::Train ? 0 : std::ranges::count(all.substr(0, border), '\n');
+      part == DataPart::Train ? 0 : std::ranges::count(all.substr(0, border), '\n');
   return {into, before, files};
 }
 
@@ -88,35 +90,35 @@ std::size_t write(std::span<const std::int32_t> tokens, const PairOptions& optio
 
 }  // namespace
 
-Pairs::Pairs(const Dataset& data, Part part, const PairOptions& options) : options_(options) {
-  data.rows.columns > 0 ? add_rows(data, part) : add_lines(data, part);
+Pairs::Pairs(const Dataset& data, DataPart part, const PairOptions& options) : options_(options) {
+  data.has_rows() ? add_rows(data, part) : add_lines(data, part);
   if (!pairs_.empty()) return;
-  const bool train = part == Part::Train;
+  const bool train = part == DataPart::Train;
   const std::string fits = text(" fits into a source of ", options.source, " and a target of ",
                                 options.target, " tokens");
   fail(Fault::Data, "the ", train ? "training" : "held-out", " part of ",
-       name_of(train || data.held_out_files.empty() ? data.files : data.held_out_files), " has ",
+       name_of_part(data.texts(), part), " has ",
        left_out_ == 0 ? "no pair" : text(counted(left_out_, "pair"), ", of which none", fits),
        "; use a longer text", train ? "" : ", hold out more of it",
        left_out_ == 0 ? "" : ", or raise source-context and context");
 }
 
-void Pairs::add_rows(const Dataset& data, Part part) {
-  const bool train = part == Part::Train;
-  const std::span<const std::int32_t> all = data.tokens.all();
-  for (std::int64_t row = train ? 0 : data.rows.train,
-                    end = train ? data.rows.train : data.rows.rows();
-       row < end; ++row)
-    add({data.rows.text(all, row, 0), data.rows.text(all, row, 1)});
+void Pairs::add_rows(const Dataset& data, DataPart part) {
+  const bool train = part == DataPart::Train;
+  const RowTokens& rows = data.texts().rows;
+  const std::span<const std::int32_t> all = data.texts().tokens.all();
+  for (std::int64_t row = train ? 0 : rows.train, end = train ? rows.train : rows.rows(); row < end;
+       ++row)
+    add({rows.text(all, row, 0), rows.text(all, row, 1)});
 }
 
-void Pairs::add_lines(const Dataset& data, Part part) {
+void Pairs::add_lines(const Dataset& data, DataPart part) {
   const bool made_elsewhere = data.vocabulary.kind() == VocabularyKind::Tokenizer;
   const std::int32_t newline =
       made_elsewhere ? data.vocabulary.size() : token_of(data.vocabulary, '\n');
   const std::int32_t tab = made_elsewhere ? newline + 1 : token_of(data.vocabulary, '\t');
   const Lines lines = made_elsewhere ? lines_of_text(data, part, newline, tab, own_)
-                                     : lines_of(data, part, newline);
+                                     : lines_of(data.texts(), part, newline);
   std::int64_t before = lines.before;
   for (auto begin = lines.tokens.begin(); begin != lines.tokens.end();) {
     const auto end = std::find(begin, lines.tokens.end(), newline);

@@ -31,7 +31,7 @@ struct PairOptions {
 class Pairs {
  public:
   /// Errors: Fault::Data: a line without a tab or with several, which is named; no pair that fits.
-  Pairs(const Dataset& data, Part part, const PairOptions& options);
+  Pairs(const Dataset& data, DataPart part, const PairOptions& options);
 
   std::int64_t size() const { return static_cast<std::int64_t>(pairs_.size()); }
   std::int64_t left_out() const { return left_out_; }
@@ -52,8 +52,8 @@ class Pairs {
   };
   /// How many tokens stand around a text: the end, and the first where there is one.
   std::int64_t around() const { return options_.first ? 2 : 1; }
-  void add_rows(const Dataset& data, Part part);
-  void add_lines(const Dataset& data, Part part);
+  void add_rows(const Dataset& data, DataPart part);
+  void add_lines(const Dataset& data, DataPart part);
   void add(const Pair& pair);
   void add_line(std::span<const std::int32_t> line, std::int32_t tab,
                 const std::function<std::string()>& name);

@@ -101,17 +101,20 @@ Dataset encoded_questions(const RowsChoice& choice, Vocabulary vocabulary,
   encode_questions(train.all, vocabulary, *questions);
   questions->train = choice.trains(std::ssize(questions->all));
   encode_questions(apart.all, vocabulary, *questions);
-  Dataset out{std::move(vocabulary), TokenStream::none(), train.files, apart.files,
-              digest_of_questions(train.all)};
-  if (!choice.valid_paths.empty()) out.held_out_digest = digest_of_questions(apart.all);
-  out.unlabelled = choice.tests && std::ranges::all_of(train.all.all, [](const Question& question) {
-                     return question.answers.empty();
-                   });
+  questions->files = train.files;
+  const bool unlabelled =
+      choice.tests && std::ranges::all_of(train.all.all, [](const Question& question) {
+        return question.answers.empty();
+      });
   if (choice.tests)
     questions->some_without =
-        choice.some_without_answer || (questions->some_without && !out.unlabelled);
-  out.questions = std::move(questions);
-  return out;
+        choice.some_without_answer || (questions->some_without && !unlabelled);
+  return {.vocabulary = std::move(vocabulary),
+          .content = std::shared_ptr<const EncodedQuestions>(std::move(questions)),
+          .digest = digest_of_questions(train.all),
+          .held_out_digest = choice.valid_paths.empty() ? "" : digest_of_questions(apart.all),
+          .label_names = {},
+          .unlabelled = unlabelled};
 }
 
 }  // namespace

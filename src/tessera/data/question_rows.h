@@ -33,12 +33,13 @@ struct EncodedQuestions {
   };
   std::vector<Context> contexts;
   std::vector<Entry> all;
+  std::vector<TextFile> files = {};
   std::int64_t train = 0;     // the first so many train; the others are held out
   bool some_without = false;  // some have no answer: SQuAD 2.0
 };
 
 /// Files of questions (data/questions.h) with their vocabulary; blanks before a question are left
-/// out. Dataset::questions has them. Of `choice`, the paths, held_out and those of tests count;
+/// out. Dataset::content has them. Of `choice`, the paths, held_out and those of tests count;
 /// questions to test on of which none has an answer are Dataset::unlabelled.
 /// Errors: Fault::Data: as of read_questions; a text that the vocabulary cannot spell, or a
 /// tokenizer whose tokens cannot be found in the text.
@@ -72,7 +73,7 @@ struct QuestionSamplesOptions {
 /// The windows of a part, question after question: each as long as there is room, and begins so
 /// many tokens behind the one before that doc_stride are in both. Errors: Fault::Data: a question
 /// that leaves no more room than doc_stride, with its place.
-std::vector<QuestionWindow> question_windows(const EncodedQuestions& questions, Part part,
+std::vector<QuestionWindow> question_windows(const EncodedQuestions& questions, DataPart part,
                                              const QuestionSamplesOptions& options);
 
 /// Where the answer is within a window: positions of the sample; {0, 0}, the first token, where it
@@ -83,7 +84,7 @@ TokenRange answer_in(const EncodedQuestions& questions, const QuestionWindow& wi
 /// samples, all i32: ids, mask and types [n, context], as of data/labelled_texts.h; start, end [n]:
 /// answer_in(), or kIgnoredLabel where there is no sample. Those that train are in an order drawn
 /// anew for each epoch. `data` outlives them. Errors: as of question_windows; no question.
-std::unique_ptr<Samples> question_samples(const Dataset& data, Part part,
+std::unique_ptr<Samples> question_samples(const Dataset& data, DataPart part,
                                           const QuestionSamplesOptions& options);
 
 /// Tokens of the longest sample of either part, uncut.

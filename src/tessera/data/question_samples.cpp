@@ -3,11 +3,10 @@
 #include <utility>
 
 #include "tessera/base/error.h"
-#include "tessera/base/hash.h"
 #include "tessera/base/text.h"
+#include "tessera/data/part_order.h"
 #include "tessera/data/question_rows.h"
 #include "tessera/tensor/ignored_label.h"
-#include "tessera/token_files/permutation.h"
 
 namespace tessera {
 
@@ -30,20 +29,19 @@ std::int64_t second_begin(const TextFrame& frame, std::int64_t first) {
 
 class QuestionSamples final : public Samples {
  public:
-  QuestionSamples(const Dataset& data, Part part, const QuestionSamplesOptions& options)
-      : questions_(*data.questions),
+  QuestionSamples(const Dataset& data, DataPart part, const QuestionSamplesOptions& options)
+      : questions_(*data.questions()),
         options_(options),
-        trains_(part == Part::Train),
-        windows_(question_windows(*data.questions, part, options)),
-        size_(std::ssize(windows_)),
-        key_(random_key(options.seed, "data.order")) {
+        windows_(question_windows(*data.questions(), part, options)),
+        order_(part, std::ssize(windows_), options.seed, options.most) {
+    const bool trains = part == DataPart::Train;
     if (windows_.empty())
-      fail(Fault::Data, "the ", trains_ ? "training" : "held-out", " part of ", name_of(data.files),
-           " has no question; give more questions", trains_ ? "" : ", or hold out more of them");
-    if (!trains_ && options_.most > 0) size_ = std::min(size_, options_.most);
+      fail(Fault::Data, "the ", trains ? "training" : "held-out", " part of ",
+           name_of(questions_.files), " has no question; give more questions",
+           trains ? "" : ", or hold out more of them");
   }
 
-  std::int64_t size() const override { return size_; }
+  std::int64_t size() const override { return order_.size(); }
 
   void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
     const std::span<std::int32_t> ids = batch.fill_with<std::int32_t>("ids", options_.pad),
@@ -53,8 +51,9 @@ class QuestionSamples final : public Samples {
     std::span<std::int32_t> types;
     if (options_.types) types = batch.fill_with<std::int32_t>("types", 0);
     for (std::int64_t i = 0; i < count; ++i) {
-      if (!trains_ && first + i >= size_) break;
-      const QuestionWindow& window = windows_[number_of(first + i)];
+      const std::int64_t item = order_.item(first + i);
+      if (item < 0) break;
+      const QuestionWindow& window = windows_[static_cast<std::size_t>(item)];
       const FramedTexts sample = sample_of(window);
       const auto at = static_cast<std::size_t>(i * options_.context);
       std::ranges::copy(sample.ids, ids.subspan(at).begin());
@@ -67,11 +66,6 @@ class QuestionSamples final : public Samples {
   }
 
  private:
-  std::size_t number_of(std::int64_t sample) const {
-    if (!trains_) return static_cast<std::size_t>(sample);
-    const auto n = static_cast<std::uint64_t>(size_), k = static_cast<std::uint64_t>(sample);
-    return static_cast<std::size_t>(permute(k % n, n, key_, k / n));
-  }
   FramedTexts sample_of(const QuestionWindow& window) const {
     const EncodedQuestions::Entry& entry = questions_.all[static_cast<std::size_t>(window.entry)];
     const std::span<const std::int32_t> context = context_of(questions_, entry).tokens.ids;
@@ -83,18 +77,16 @@ class QuestionSamples final : public Samples {
 
   const EncodedQuestions& questions_;
   QuestionSamplesOptions options_;
-  bool trains_;
   std::vector<QuestionWindow> windows_;
-  std::int64_t size_;
-  std::uint64_t key_;
+  PartOrder order_;
 };
 
 }  // namespace
 
-std::vector<QuestionWindow> question_windows(const EncodedQuestions& questions, Part part,
+std::vector<QuestionWindow> question_windows(const EncodedQuestions& questions, DataPart part,
                                              const QuestionSamplesOptions& options) {
-  const std::int64_t begin = part == Part::Train ? 0 : questions.train,
-                     end = part == Part::Train ? questions.train : std::ssize(questions.all);
+  const std::int64_t begin = part == DataPart::Train ? 0 : questions.train,
+                     end = part == DataPart::Train ? questions.train : std::ssize(questions.all);
   std::vector<QuestionWindow> out;
   for (std::int64_t number = begin; number < end; ++number) {
     const EncodedQuestions::Entry& entry = questions.all[static_cast<std::size_t>(number)];
@@ -124,16 +116,16 @@ TokenRange answer_in(const EncodedQuestions& questions, const QuestionWindow& wi
   return {answer.first + shift, answer.last + shift};
 }
 
-std::unique_ptr<Samples> question_samples(const Dataset& data, Part part,
+std::unique_ptr<Samples> question_samples(const Dataset& data, DataPart part,
                                           const QuestionSamplesOptions& options) {
   return std::make_unique<QuestionSamples>(data, part, options);
 }
 
 std::int64_t longest_question_sample(const Dataset& data, const TextFrame& frame) {
   std::int64_t out = 0;
-  for (const EncodedQuestions::Entry& entry : data.questions->all)
+  for (const EncodedQuestions::Entry& entry : data.questions()->all)
     out = std::max(out, frame.around(2) + std::ssize(entry.ids) +
-                            std::ssize(context_of(*data.questions, entry).tokens.ids));
+                            std::ssize(context_of(*data.questions(), entry).tokens.ids));
   return out;
 }
 

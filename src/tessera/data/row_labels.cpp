@@ -42,6 +42,12 @@ std::string in_small_letters(std::string_view name) {
 
 }  // namespace
 
+std::vector<std::int32_t> label_numbers(std::span<const RowLabel> labels) {
+  std::vector<std::int32_t> out;
+  for (const RowLabel& label : labels) out.push_back(label.number);
+  return out;
+}
+
 std::vector<std::string> sorted_label_names(std::span<const std::string> labels) {
   const std::set<std::string> all(labels.begin(), labels.end());
   std::vector<std::string> out(all.begin(), all.end());

@@ -9,17 +9,22 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/tensor/ignored_label.h"
+
 namespace tessera {
 
-/// What is to be predicted of each row of a dataset, or of its tokens.
-struct RowLabels {
-  std::vector<std::string> names = {};       // by number
-  std::vector<std::int32_t> of_rows = {};    // a number for each row; empty: rows have none
-  std::vector<std::int32_t> of_tokens = {};  // for each token, or kIgnoredLabel; empty: none
-  /// Of rows whose words have labels: which of them have a token.
-  std::vector<std::vector<bool>> words = {};
-  bool empty() const { return of_rows.empty() && of_tokens.empty(); }
+/// What is to be predicted of a row, or of its tokens.
+struct RowLabel {
+  std::int32_t number = kIgnoredLabel;
+  // Of a row whose words have labels:
+  std::vector<std::int32_t> of_tokens = {};  // for each token, or kIgnoredLabel
+  std::vector<bool> words = {};              // for each word: it has a token
+
+  bool of_words() const { return !words.empty(); }
 };
+
+/// RowLabel::number of each.
+std::vector<std::int32_t> label_numbers(std::span<const RowLabel> labels);
 
 /// Each name once: by their values where all are whole numbers (2, 10, 10.0), else as texts.
 std::vector<std::string> sorted_label_names(std::span<const std::string> labels);

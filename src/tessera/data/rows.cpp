@@ -195,15 +195,15 @@ std::string column_place(const LoadedRows& rows, const RowsChoice& choice) {
 /// Numbers of the labels of these rows, which stand in the last column; kIgnoredLabel of `none`.
 void number_labels(const LoadedRows& rows, const RowsChoice& choice,
                    std::span<const std::string> names, std::string_view whose,
-                   std::span<const std::string> none, std::vector<std::int32_t>& out) {
+                   std::span<const std::string> none, std::vector<RowLabel>& out) {
   const LabelNumbers numbers(names);
   for (std::size_t file = 0; file < rows.tables.size(); ++file) {
     const Table& table = rows.tables[file];
     for (std::size_t row = 0; row < table.lines.size(); ++row) {
       const std::string& name = table.columns.back()[row];
       const bool has_none = std::ranges::find(none, name) != none.end();
-      out.push_back(has_none ? kIgnoredLabel : numbers.of(name));
-      if (out.back() < 0 && !has_none)
+      out.push_back({has_none ? kIgnoredLabel : numbers.of(name)});
+      if (out.back().number < 0 && !has_none)
         fail(Fault::Data, "'", rows.files[file].path, "' line ", table.lines[row], ": column ",
              column_names_text({&choice.label_column, 1}), " has the label ",
              label_names_text({&name, 1}), ", which is none of ", whose, ": ",
@@ -268,15 +268,19 @@ RowsToLoad load_both(const RowsChoice& choice) {
   return out;
 }
 
-RowLabels labels_of_rows(const RowsChoice& choice, const LoadedRows& train,
-                         const LoadedRows& apart) {
-  RowLabels out;
+/// Labels of rows, with their names.
+struct NamedLabels {
+  std::vector<std::string> names;
+  std::vector<RowLabel> of_rows;
+};
+
+NamedLabels labels_of_rows(const RowsChoice& choice, const LoadedRows& train,
+                           const LoadedRows& apart) {
+  NamedLabels out;
   if (choice.label_column.empty()) return out;
-  if (!train.labelled) {
-    out.names = choice.known_labels;
-    out.of_rows.assign(static_cast<std::size_t>(count_rows(train)), kIgnoredLabel);
-    return out;
-  }
+  if (!train.labelled)
+    return {choice.known_labels,
+            std::vector<RowLabel>(static_cast<std::size_t>(count_rows(train)))};
   const std::vector<std::string> all = all_labels(train);
   auto [names, known] = chosen_label_names(all, choice.known_labels, choice.keeps_labels);
   if (!known)
@@ -291,9 +295,9 @@ RowLabels labels_of_rows(const RowsChoice& choice, const LoadedRows& train,
 }
 
 /// What the user is to know of rows without a label, where some have one and are tested on.
-std::string notice_of_unlabelled(const RowLabels& labels) {
-  const std::int64_t none = std::ranges::count(labels.of_rows, kIgnoredLabel),
-                     all = std::ssize(labels.of_rows);
+std::string notice_of_unlabelled(std::span<const RowLabel> labels) {
+  const std::int64_t none = std::ranges::count(labels, kIgnoredLabel, &RowLabel::number),
+                     all = std::ssize(labels);
   if (none == 0 || none == all) return "";
   return text(none, " of ", counted(all, "row"), none == 1 ? " has" : " have", " no label, and ",
               none == 1 ? "is" : "are", " not scored");
@@ -311,10 +315,7 @@ Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const LoadedRow
   if (rows.ids.empty() && !choice.tests)
     fail(Fault::Data, "no row of ", name_of(train.files), " that trains has a text in column ",
          column_names_text(choice.columns), "; give more rows, or hold out fewer");
-  RowTokens where{.columns = std::ssize(choice.columns),
-                  .ends = std::move(rows.ends),
-                  .train = rows.rows,
-                  .notice = ""};
+  RowTokens where{std::ssize(choice.columns), std::move(rows.ends), rows.rows};
   for (const std::int64_t end : held.ends) where.ends.push_back(std::ssize(rows.ids) + end);
   std::vector<std::string> notices = train.notices;
   notices.insert(notices.end(), apart.notices.begin(), apart.notices.end());
@@ -324,18 +325,23 @@ Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const LoadedRow
                            choice.label_column.empty()
                                ? text(", and ", none == 1 ? "is" : "are", " left out")
                                : ", and the model sees nothing of them but special tokens"));
-  TokenStream tokens = stream_of(choice, std::move(rows.ids), std::move(held.ids));
-  Dataset out{std::move(vocabulary), std::move(tokens),     train.files,
-              apart.files,           digest_of_rows(train), nullptr};
-  out.rows = std::move(where);
-  out.labels = labels_of_rows(choice, train, apart);
-  if (!split) out.held_out_digest = digest_of_rows(apart);
-  out.unlabelled = choice.tests && !choice.label_column.empty() &&
-                   std::ranges::all_of(out.labels.of_rows,
-                                       [](std::int32_t label) { return label == kIgnoredLabel; });
-  if (const std::string some = notice_of_unlabelled(out.labels); !some.empty())
-    notices.push_back(some);
-  out.rows.notice = join(notices, "; ");
+  auto [names, labels] = labels_of_rows(choice, train, apart);
+  if (const std::string some = notice_of_unlabelled(labels); !some.empty()) notices.push_back(some);
+  Dataset out{.vocabulary = std::move(vocabulary),
+              .content = Texts{stream_of(choice, std::move(rows.ids), std::move(held.ids)),
+                               train.files,
+                               apart.files,
+                               std::move(where),
+                               {}},
+              .digest = digest_of_rows(train),
+              .held_out_digest = split ? "" : digest_of_rows(apart),
+              .label_names = std::move(names),
+              .unlabelled =
+                  choice.tests && !choice.label_column.empty() &&
+                  std::ranges::all_of(
+                      labels, [](const RowLabel& label) { return label.number == kIgnoredLabel; }),
+              .notice = join(notices, "; ")};
+  std::get<Texts>(out.content).labels = std::move(labels);
   return out;
 }
 

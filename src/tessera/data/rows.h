@@ -41,12 +41,12 @@ TokenStream stream_of(const RowsChoice& choice, std::vector<std::int32_t> train,
                       std::vector<std::int32_t> held_out);
 
 /// Texts with their vocabulary, which is made of the rows that train, or, of characters, of all of
-/// `paths`. Dataset::rows says where each text lies in Dataset::tokens. Behind each document is
+/// `paths`. Texts::rows says where each text lies in Texts::tokens. Behind each document is
 /// its end: end_of_document() of a tokenizer that has one, else a new line. Documents without a
-/// text are left out; Dataset::rows has a notice. Texts with labels stay as they are. Labels,
+/// text are left out, with a Dataset::notice. Texts with labels stay as they are. Labels,
 /// without blanks around them, have the numbers of known_labels, where the rows of `paths` have no
 /// others, else those of sorted_label_names of these rows. Rows whose label is a word for none
-/// (label_rules.h) are left out, but of files to test on; Dataset::rows has a notice.
+/// (label_rules.h) are left out, but of files to test on, with a Dataset::notice.
 ///
 /// Errors: Fault::Data: as of read_table; no document with a text; a text that the vocabulary
 /// cannot spell, with its line and column; nothing that can end a document; a row without a

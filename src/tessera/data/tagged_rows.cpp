@@ -66,11 +66,11 @@ std::string joined_sentences(const LoadedSentences& sentences) {
   return out;
 }
 
-/// The tokens of sentences and their labels, one behind another.
+/// The tokens of sentences, one behind another, and the labels of each.
 struct EncodedSentences {
-  std::vector<std::int32_t> ids, labels;
+  std::vector<std::int32_t> ids;
   std::vector<std::int64_t> ends;
-  std::vector<std::vector<bool>> words;  // RowLabels::words
+  std::vector<RowLabel> labels;
   std::int64_t words_without_tokens = 0;
 };
 
@@ -86,7 +86,7 @@ class SentenceEncoder {
 
  private:
   void add(const TaggedSentence& sentence, EncodedSentences& out) const try {
-    out.words.emplace_back();
+    out.labels.emplace_back();
     for (std::size_t i = 0; i < sentence.words.size(); ++i)
       add_word(sentence.words[i],
                sentence.tags.empty() ? 0 : label_of(sentence.words[i], sentence.tags[i]), out);
@@ -106,14 +106,15 @@ class SentenceEncoder {
 
   void add_word(const std::string& word, std::int32_t label, EncodedSentences& out) const {
     const std::vector<std::int32_t> ids = vocabulary_.encode(text(" ", word));
-    out.words.back().push_back(!ids.empty());
+    RowLabel& labels = out.labels.back();
+    labels.words.push_back(!ids.empty());
     if (ids.empty()) {
       ++out.words_without_tokens;
       return;
     }
     out.ids.insert(out.ids.end(), ids.begin(), ids.end());
-    out.labels.push_back(label);
-    out.labels.resize(out.ids.size(), kIgnoredLabel);
+    labels.of_tokens.push_back(label);
+    labels.of_tokens.resize(labels.of_tokens.size() + ids.size() - 1, kIgnoredLabel);
   }
 
   const Vocabulary& vocabulary_;
@@ -156,25 +157,22 @@ Dataset encoded_sentences(const RowsChoice& choice, Vocabulary vocabulary,
   if (rows.ids.empty() && !choice.tests)
     fail(Fault::Data, "no sentence of ", name_of(train.files), " that trains has a token; give ",
          "more sentences, or hold out fewer");
-  RowTokens where{.columns = 1, .ends = std::move(rows.ends), .train = trains, .notice = ""};
+  RowTokens where{1, std::move(rows.ends), trains};
   for (const std::int64_t end : held.ends) where.ends.push_back(std::ssize(rows.ids) + end);
+  std::string notice;
   if (const std::int64_t none = rows.words_without_tokens + held.words_without_tokens; none > 0)
-    where.notice = text(counted(none, "word"), none == 1 ? " has" : " have", " no token, and ",
-                        none == 1 ? "is" : "are", " left out");
-  RowLabels labels{.names = std::move(names),
-                   .of_rows = {},
-                   .of_tokens = std::move(rows.labels),
-                   .words = std::move(rows.words)};
-  labels.words.insert(labels.words.end(), held.words.begin(), held.words.end());
-  labels.of_tokens.insert(labels.of_tokens.end(), held.labels.begin(), held.labels.end());
-  TokenStream tokens = stream_of(choice, std::move(rows.ids), std::move(held.ids));
-  Dataset out{std::move(vocabulary), std::move(tokens), train.files, apart.files,
-              digest_of_sentences(train)};
-  out.rows = std::move(where);
-  out.labels = std::move(labels);
-  out.unlabelled = untagged;
-  if (!split) out.held_out_digest = digest_of_sentences(apart);
-  return out;
+    notice = text(counted(none, "word"), none == 1 ? " has" : " have", " no token, and ",
+                  none == 1 ? "is" : "are", " left out");
+  rows.labels.insert(rows.labels.end(), std::make_move_iterator(held.labels.begin()),
+                     std::make_move_iterator(held.labels.end()));
+  return {.vocabulary = std::move(vocabulary),
+          .content = Texts{stream_of(choice, std::move(rows.ids), std::move(held.ids)), train.files,
+                           apart.files, std::move(where), std::move(rows.labels)},
+          .digest = digest_of_sentences(train),
+          .held_out_digest = split ? "" : digest_of_sentences(apart),
+          .label_names = std::move(names),
+          .unlabelled = untagged,
+          .notice = std::move(notice)};
 }
 
 }  // namespace

@@ -19,16 +19,20 @@ std::string notice_of_unknown_tokens(const Dataset& data) {
     all += std::ssize(ids);
     unknown += std::ranges::count(ids, *has.unk);
   };
-  count(data.tokens.all());
-  if (data.questions) {
-    for (const EncodedQuestions::Context& context : data.questions->contexts)
-      count(context.tokens.ids);
-    for (const EncodedQuestions::Entry& entry : data.questions->all) count(entry.ids);
+  const std::vector<TextFile>* files = nullptr;
+  if (const Texts* const texts = data.find_texts()) {
+    count(texts->tokens.all());
+    files = &texts->files;
+  }
+  if (const EncodedQuestions* const questions = data.questions()) {
+    for (const EncodedQuestions::Context& context : questions->contexts) count(context.tokens.ids);
+    for (const EncodedQuestions::Entry& entry : questions->all) count(entry.ids);
+    files = &questions->files;
   }
   if (2 * unknown <= all) return "";
   return text(format("%.0f", 100.0 * static_cast<double>(unknown) / static_cast<double>(all)),
-              " % of the tokens of ", name_of(data.files), " are ",
-              made->token(*has.unk).value_or(""), ", which stands for what the tokenizer does not ",
+              " % of the tokens of ", name_of(*files), " are ", made->token(*has.unk).value_or(""),
+              ", which stands for what the tokenizer does not ",
               "know; give the tokenizer of this language and this kind of text");
 }
 

@@ -32,9 +32,9 @@ std::int64_t tokens_behind_text(const TextFrame& frame) {
 class AnswerJudge final : public Judge {
  public:
   AnswerJudge(const Dataset& data, const QuestionSamplesOptions& options, std::int64_t most_tokens)
-      : questions_(*data.questions),
+      : questions_(*data.questions()),
         labelled_(!data.unlabelled),
-        windows_(question_windows(*data.questions, Part::HeldOut, options)),
+        windows_(question_windows(*data.questions(), DataPart::Valid, options)),
         behind_(tokens_behind_text(options.frame)),
         most_tokens_(most_tokens) {}
 

@@ -94,10 +94,10 @@ std::unique_ptr<Samples> token_windows(const Dataset& data, DataPart part,
   TokenSampleChoice choice{
       part, config.context, config.vocabulary, {}, static_cast<std::uint32_t>(choices.seed)};
   if (choices.in_all > 0) choice.samples = choices.in_all;
-  return std::make_unique<TokenWindows>(*data.token_files, choice, config, choices);
+  return std::make_unique<TokenWindows>(*data.token_files(), choice, config, choices);
 }
 
-std::unique_ptr<Samples> packed(const Dataset& data, Part part, const ModelConfig& config,
+std::unique_ptr<Samples> packed(const Dataset& data, DataPart part, const ModelConfig& config,
                                 const SampleChoices& choices) {
   require(choices.order == SampleOrder::ShuffledWindows, "sample-order ", to_text(choices.order),
           " is for documents that are joined; give packing wrapped, or sample-order ",
@@ -127,7 +127,7 @@ Value seen_of(Value ids, const Pass& pass) {
 }
 
 bool are_packed(const Dataset& data, const SampleChoices& choices) {
-  return data.rows.columns > 0 && choices.packing != Packing::Wrapped;
+  return data.has_rows() && choices.packing != Packing::Wrapped;
 }
 
 }  // namespace
@@ -163,16 +163,16 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
   };
   out.train_samples = [config, context](const Dataset& data,
                                         const SampleChoices& choices) -> std::unique_ptr<Samples> {
-    if (data.token_files) return token_windows(data, DataPart::Train, config, choices);
-    if (are_packed(data, choices)) return packed(data, Part::Train, config, choices);
-    const Sampler windows(data.tokens.train(), {context, choices.seed, choices.order});
+    if (data.token_files() != nullptr) return token_windows(data, DataPart::Train, config, choices);
+    if (are_packed(data, choices)) return packed(data, DataPart::Train, config, choices);
+    const Sampler windows(data.texts().tokens.train(), {context, choices.seed, choices.order});
     return std::make_unique<TextWindows<Sampler>>(windows, windows.windows_per_epoch());
   };
   out.valid_samples = [config, context](const Dataset& data,
                                         const SampleChoices& choices) -> std::unique_ptr<Samples> {
-    if (data.token_files) return token_windows(data, DataPart::Valid, config, choices);
-    if (are_packed(data, choices)) return packed(data, Part::HeldOut, config, choices);
-    std::span<const std::int32_t> tokens = data.tokens.held_out();
+    if (data.token_files() != nullptr) return token_windows(data, DataPart::Valid, config, choices);
+    if (are_packed(data, choices)) return packed(data, DataPart::Valid, config, choices);
+    std::span<const std::int32_t> tokens = data.texts().tokens.held_out();
     if (choices.most > 0) {
       const std::int64_t labels = size_product({choices.most, context}, "tokens of a validation");
       tokens = tokens.first(std::min(tokens.size(), static_cast<std::size_t>(labels) + 1));

@@ -123,9 +123,11 @@ std::unique_ptr<Judge> class_judge(std::vector<std::int32_t> labels,
 }
 
 std::unique_ptr<Judge> class_judge_of_rows(const Dataset& data) {
-  if (data.unlabelled) return class_judge({}, data.labels.names);
-  const std::vector<std::int32_t>& all = data.labels.of_rows;
-  return class_judge({all.begin() + data.rows.train, all.end()}, data.labels.names);
+  if (data.unlabelled) return class_judge({}, data.label_names);
+  const Texts& texts = data.texts();
+  return class_judge(
+      label_numbers(std::span(texts.labels).subspan(static_cast<std::size_t>(texts.rows.train))),
+      data.label_names);
 }
 
 }  // namespace tessera

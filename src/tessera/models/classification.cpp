@@ -65,7 +65,7 @@ Task sequence_classification(const ModelConfig& c, TextClassifier classifier) {
     const Value logits = logits_of(in, pass), labels = in.at("labels");
     return {{cross_entropy_mean(logits, labels), accuracy(logits, labels)}, {{"logits", logits}}};
   };
-  const auto samples = [c, classifier](const Dataset& data, Part part,
+  const auto samples = [c, classifier](const Dataset& data, DataPart part,
                                        const SampleChoices& choices) {
     const SampleFrame frame = classifier.frame(data.vocabulary);
     return labelled_texts(data, part,
@@ -81,10 +81,10 @@ Task sequence_classification(const ModelConfig& c, TextClassifier classifier) {
                            .last = classifier.last});
   };
   out.train_samples = [samples](const Dataset& data, const SampleChoices& choices) {
-    return samples(data, Part::Train, choices);
+    return samples(data, DataPart::Train, choices);
   };
   out.valid_samples = [samples](const Dataset& data, const SampleChoices& choices) {
-    return samples(data, Part::HeldOut, choices);
+    return samples(data, DataPart::Valid, choices);
   };
   out.longest_sample = [frame = classifier.frame](const Dataset& data) {
     return longest_sample(data, frame(data.vocabulary).frame);

@@ -40,7 +40,7 @@ MaskedLogits masked_transformer(const ModelConfig& c, const MaskedModel& model, 
 std::unique_ptr<Samples> sentence_samples(const ModelConfig& c, const Dataset& data, DataPart part,
                                           const SampleChoices& choices) {
   return sentence_pairs(
-      *data.token_files, data.vocabulary,
+      *data.token_files(), data.vocabulary,
       {sentence_choice(c, part, choices, c.context), c.masked_positions, choices.most});
 }
 
@@ -109,12 +109,12 @@ Task masked_lm(const ModelConfig& c, const MaskedModel& model, SampleParts parts
   };
   if (model.sentence_files && two) out.token_files = sentence_file_use(c, c.context);
   out.train_samples = [c, options](const Dataset& data, const SampleChoices& choices) {
-    if (data.token_files) return sentence_samples(c, data, DataPart::Train, choices);
-    return masked_pairs(data.tokens.train(), options(data, choices));
+    if (data.token_files() != nullptr) return sentence_samples(c, data, DataPart::Train, choices);
+    return masked_pairs(data.texts().tokens.train(), options(data, choices));
   };
   out.valid_samples = [c, options](const Dataset& data, const SampleChoices& choices) {
-    if (data.token_files) return sentence_samples(c, data, DataPart::Valid, choices);
-    return fixed_masked_pairs(data.tokens.held_out(), options(data, choices), choices.most);
+    if (data.token_files() != nullptr) return sentence_samples(c, data, DataPart::Valid, choices);
+    return fixed_masked_pairs(data.texts().tokens.held_out(), options(data, choices), choices.most);
   };
   return out;
 }

@@ -48,14 +48,15 @@ Task encoder_question_answering(const ModelConfig& c, const MaskedModel& model) 
     return {{cross_entropy_mean(start, in.at("start")), cross_entropy_mean(end, in.at("end"))},
             {{"start", start}, {"end", end}}};
   };
-  const auto samples = [c, model](const Dataset& data, Part part, const SampleChoices& choices) {
+  const auto samples = [c, model](const Dataset& data, DataPart part,
+                                  const SampleChoices& choices) {
     return question_samples(data, part, question_options(c, model, data.vocabulary, choices));
   };
   out.train_samples = [samples](const Dataset& data, const SampleChoices& choices) {
-    return samples(data, Part::Train, choices);
+    return samples(data, DataPart::Train, choices);
   };
   out.valid_samples = [samples](const Dataset& data, const SampleChoices& choices) {
-    return samples(data, Part::HeldOut, choices);
+    return samples(data, DataPart::Valid, choices);
   };
   out.longest_sample = [model](const Dataset& data) {
     return longest_question_sample(data, encoder_frame(model, data.vocabulary).frame);

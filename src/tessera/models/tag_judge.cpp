@@ -11,7 +11,7 @@ namespace {
 class TagJudge final : public Judge {
  public:
   explicit TagJudge(const Dataset& data)
-      : data_(data), names_(data.labels.names), labelled_(!data.unlabelled) {}
+      : texts_(data.texts()), names_(data.label_names), labelled_(!data.unlabelled) {}
 
   void keep_probabilities() override { keeps_ = true; }
 
@@ -67,10 +67,10 @@ class TagJudge final : public Judge {
  private:
   /// One for each word of sentence `i`; kNoTag of a word that has no token, or was cut off.
   Tags of_words(std::size_t i, const Tags& predicted) const {
-    const auto row = static_cast<std::size_t>(data_.rows.train) + i;
+    const auto row = static_cast<std::size_t>(texts_.rows.train) + i;
     Tags out;
     std::size_t next = 0;
-    for (const bool has_token : data_.labels.words.at(row))
+    for (const bool has_token : texts_.labels.at(row).words)
       out.emplace_back(has_token && next < predicted.size() ? predicted[next++] : kNoTag);
     return out;
   }
@@ -82,7 +82,7 @@ class TagJudge final : public Judge {
 
   static constexpr const char* kNoTag = "_";
 
-  const Dataset& data_;
+  const Texts& texts_;
   std::vector<std::string> names_;
   bool labelled_, keeps_ = false;
   std::vector<Tags> labels_, predicted_, shares_;

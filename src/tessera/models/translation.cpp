@@ -36,11 +36,11 @@ void require_not_of_texts(const ModelConfig& config, const Vocabulary& vocabular
 
 class PairSamples final : public Samples {
  public:
-  PairSamples(const ModelConfig& config, const Dataset& data, Part part,
+  PairSamples(const ModelConfig& config, const Dataset& data, DataPart part,
               const SampleChoices& choices)
       : options_(pair_options(config)),
         pairs_(data, part, options_),
-        shuffled_(part == Part::Train),
+        shuffled_(part == DataPart::Train),
         size_(choices.most > 0 ? std::min(choices.most, pairs_.size()) : pairs_.size()),
         key_(random_key(choices.seed, "data.order")) {
     require(!shuffled_ || choices.order == SampleOrder::ShuffledWindows, "sample-order ",
@@ -125,21 +125,20 @@ std::optional<TranslationTokens> named_tokens(std::string_view words) {
   return TranslationTokens{ids[0], ids[1], ids[2], first ? std::optional(ids[3]) : std::nullopt};
 }
 
-std::unique_ptr<Samples> span_samples(const ModelConfig& config, const Dataset& data, Part part,
+std::unique_ptr<Samples> span_samples(const ModelConfig& config, const Dataset& data, DataPart part,
                                       const SampleChoices& choices) {
   const auto [pad, start, end, first] = translation_tokens(config);
   require(!first, "special-tokens ", config.special_tokens,
           " names a token before every text, which spans of token files do not have; leave it out");
-  const DataPart of = part == Part::Train ? DataPart::Train : DataPart::Valid;
-  return sentence_spans(*data.token_files, data.vocabulary,
-                        {sentence_choice(config, of, choices, config.source(), config.context), pad,
-                         start, end, choices.most});
+  return sentence_spans(*data.token_files(), data.vocabulary,
+                        {sentence_choice(config, part, choices, config.source(), config.context),
+                         pad, start, end, choices.most});
 }
 
-MakeSamples samples_of(const ModelConfig& config, Part part) {
+MakeSamples samples_of(const ModelConfig& config, DataPart part) {
   return [config, part](const Dataset& data,
                         const SampleChoices& choices) -> std::unique_ptr<Samples> {
-    if (data.token_files) return span_samples(config, data, part, choices);
+    if (data.token_files() != nullptr) return span_samples(config, data, part, choices);
     return std::make_unique<PairSamples>(config, data, part, choices);
   };
 }
@@ -224,8 +223,8 @@ Task translation(const ModelConfig& config, const TranslationModel& model) {
   out.reads_pairs = true;
   if (model.sentence_files)
     out.token_files = sentence_file_use(config, config.source(), config.context);
-  out.train_samples = samples_of(config, Part::Train);
-  out.valid_samples = samples_of(config, Part::HeldOut);
+  out.train_samples = samples_of(config, DataPart::Train);
+  out.valid_samples = samples_of(config, DataPart::Valid);
   return out;
 }
 

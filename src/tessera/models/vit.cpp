@@ -101,16 +101,16 @@ Task vit_task(const ModelConfig& c) {
     return {{cross_entropy_mean(logits, labels), accuracy(logits, labels)}, {{"logits", logits}}};
   };
   out.judge = [c](const Dataset& data) {
-    return picture_judge(data.pictures->valid, class_count(c));
+    return picture_judge(data.pictures()->valid, class_count(c));
   };
   const auto options = [patch = c.patch_size](const SampleChoices& choices, bool shuffled) {
     return ImageSamplesOptions{patch, choices.seed, shuffled, shuffled ? 0 : choices.most};
   };
   out.train_samples = [options](const Dataset& data, const SampleChoices& choices) {
-    return image_samples(data.pictures->train, options(choices, true));
+    return image_samples(data.pictures()->train, options(choices, true));
   };
   out.valid_samples = [options](const Dataset& data, const SampleChoices& choices) {
-    return image_samples(data.pictures->valid, options(choices, false));
+    return image_samples(data.pictures()->valid, options(choices, false));
   };
   return out;
 }

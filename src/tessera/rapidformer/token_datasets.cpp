@@ -50,14 +50,15 @@ Datasets build_train_valid_test_datasets(const RunConfig& args, const NumSamples
           "' is no prefix of token files (PREFIX.bin and PREFIX.idx); make them by ",
           "preprocess_data");
   const Dataset data = load_token_files(args, nullptr);
+  const auto files = std::get<std::shared_ptr<const TokenFiles>>(data.content);
   const std::int64_t ids =
       args.model.vocabulary > 0 ? args.model.vocabulary : data.vocabulary.size();
   const auto part = [&](DataPart which, std::int64_t samples) -> std::shared_ptr<MapDataset> {
-    if (!data.token_files->has(which)) return nullptr;
+    if (!files->has(which)) return nullptr;
     TokenSampleChoice choice{
         which, args.model.context, ids, {}, static_cast<std::uint32_t>(args.seed)};
     if (samples > 0) choice.samples = samples;  // else one pass
-    return std::make_shared<TextSamples>(data.token_files, choice);
+    return std::make_shared<TextSamples>(files, choice);
   };
   return {part(DataPart::Train, wanted.train), part(DataPart::Valid, wanted.valid)};
 }

@@ -24,22 +24,23 @@ std::string data_text(const Dataset& data) {
     const std::string out = text(grouped(train), " ", what, " to train");
     return all == train ? out : text(out, " and ", grouped(all - train), " held out");
   };
-  if (data.rows.rows() > 0) return both(data.rows.train, data.rows.rows(), "rows");
-  if (data.kind() == DataKind::Text && !data.tokens.all().empty())
-    return text(both(std::ssize(data.tokens.train()), std::ssize(data.tokens.all()), "tokens"),
-                ", which are ", to_text(data.vocabulary.kind()));
-  return std::string(to_text(data.kind()));
+  const Texts* const texts = data.find_texts();
+  if (texts == nullptr) return std::string(to_text(data.kind()));
+  if (data.has_rows()) return both(texts->rows.train, texts->rows.rows(), "rows");
+  const TokenStream& tokens = texts->tokens;
+  return text(both(std::ssize(tokens.train()), std::ssize(tokens.all()), "tokens"), ", which are ",
+              to_text(data.vocabulary.kind()));
 }
 
 std::string data_line(const PreparedRun& run, const Task& task, const Samples& samples) {
   const RunConfig& c = run.config;
   std::string out = text("data: ", data_text(run.data));
   const bool windows_overlap = c.sample_order == SampleOrder::RandomOffsets &&
-                               run.data.kind() == DataKind::Text && run.data.rows.rows() == 0;
+                               run.data.find_texts() != nullptr && !run.data.has_rows();
   if (windows_overlap) return text(out, "; samples begin anywhere, so there are no epochs");
   const std::int64_t in_epoch =
-      run.data.token_files && task.token_files
-          ? task.token_files->samples_in_epoch(*run.data.token_files, sample_choices(c))
+      run.data.token_files() != nullptr && task.token_files
+          ? task.token_files->samples_in_epoch(*run.data.token_files(), sample_choices(c))
           : samples.size();
   if (in_epoch <= 0) return out;
   const double epochs = static_cast<double>(c.steps) * static_cast<double>(c.global_batch_size) /

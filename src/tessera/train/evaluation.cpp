@@ -151,8 +151,8 @@ std::vector<GivenText> texts_to_write_from(const RunConfig& config) {
 
 /// A dataset that trained the model, as far as those to test on ask.
 Dataset trained_on(const Vocabulary& vocabulary, std::vector<std::string> labels) {
-  Dataset out{vocabulary, TokenStream::none(), {}, {}, ""};
-  out.labels.names = std::move(labels);
+  Dataset out{vocabulary, Texts{TokenStream::none(), {}, {}}, ""};
+  out.label_names = std::move(labels);
   return out;
 }
 
@@ -186,7 +186,7 @@ Task load_evaluated(Evaluation& out, std::vector<std::string> labels, bool predi
          "score; give data with labels, or predict them by tessera predict");
   const std::unique_ptr<Samples> samples = task.valid_samples(data, test_choices(config));
   for (const std::string& notice :
-       {data.rows.notice, notice_of_unknown_tokens(data), samples->notice()}) {
+       {data.notice, notice_of_unknown_tokens(data), samples->notice()}) {
     if (!notice.empty()) out.notices.push_back(notice);
   }
   return task;
@@ -224,7 +224,7 @@ void require_own_names(const Evaluation& evaluation, std::span<const std::string
 std::span<const std::string_view> judged_but_not_wanted(const Evaluation& evaluation) {
   static constexpr std::string_view kNumberAndLabel[] = {"row", "label"};
   const bool of_words_or_pictures =
-      !is_of_tables(evaluation.config.model) && !evaluation.data->questions;
+      !is_of_tables(evaluation.config.model) && evaluation.data->questions() == nullptr;
   return std::span(kNumberAndLabel).first(of_words_or_pictures ? 1 : 2);
 }
 
@@ -333,7 +333,12 @@ Evaluated evaluate(Crew& crew, const RunSetup& setup, const Evaluation& evaluati
   Validation measured(task.means, judge.get());
   MeasuredRuns runs(crew);
   measure_samples(runs, *samples, setup.evaluation_batch(), measured, [] { return false; });
-  const std::int64_t unscored = std::ranges::count(data.labels.of_rows, kIgnoredLabel);
+  const auto has_none = [](const RowLabel& label) {
+    return !label.of_words() && label.number == kIgnoredLabel;
+  };
+  const Texts* const texts = data.find_texts();
+  const std::int64_t unscored =
+      texts == nullptr ? 0 : std::ranges::count_if(texts->labels, has_none);
   return {samples->size() - unscored, measured.loss(), scores_of(task, measured, judge.get())};
 }
 

@@ -141,9 +141,9 @@ void Preparation::read_data() {
       notices_.push_back(notice);
   }
   problems_.gather([&] {
-    if (!data_ || !data_->token_files) return;
+    if (!data_ || data_->token_files() == nullptr) return;
     config_.eod_token = eod_token_of(config_, data_->vocabulary);
-    if (!data_->token_files->has(DataPart::Valid)) config_.held_out = 0;
+    if (!data_->token_files()->has(DataPart::Valid)) config_.held_out = 0;
   });
   if (const std::string unread = notice_of_other_kinds(config_); !unread.empty())
     notices_.push_back(unread);
@@ -190,15 +190,15 @@ void Preparation::count_epochs() {
   if (config_.epochs > 0)
     problems_.gather([&] {
       const Task task = task_of(config_.model);
-      if (data_->token_files && !task.token_files) return;  // reported below
+      const TokenFiles* const files = data_->token_files();
+      if (files != nullptr && !task.token_files) return;  // reported below
       const std::int64_t in_epoch =
-          data_->token_files
-              ? task.token_files->samples_in_epoch(*data_->token_files, sample_choices(config_))
-              : task.train_samples(*data_, sample_choices(config_))->size();
+          files != nullptr ? task.token_files->samples_in_epoch(*files, sample_choices(config_))
+                           : task.train_samples(*data_, sample_choices(config_))->size();
       complete_epochs(config_, told_, in_epoch);
       if (from_) compare_epochs(config_, from_->run, notices_);
     });
-  if (from_ && data_->token_files)
+  if (from_ && data_->token_files() != nullptr)
     problems_.gather([&] { compare_token_order(config_, from_->run.config, *data_, notices_); });
 }
 

@@ -36,8 +36,8 @@ CheckpointRecord checkpoint_record(const PreparedRun& run, std::int64_t step,
   out.texts[kRecordedData] = run.data.digest;
   if (!run.ids.empty()) out.texts[kRecordedIds] = run.ids;
   if (!run.data.held_out_digest.empty()) out.texts[kRecordedHeldOut] = run.data.held_out_digest;
-  if (!run.data.labels.empty())
-    out.texts[kRecordedLabels] = label_names_json(run.data.labels.names);
+  if (!run.data.label_names.empty())
+    out.texts[kRecordedLabels] = label_names_json(run.data.label_names);
   if (!run.hub_config.empty()) out.texts[kRecordedHubConfig] = run.hub_config;
   if (const auto changes = std::ssize(run.config.model.family->changes(run.config.model)))
     out.texts[kRecordedChanges] = text(changes);

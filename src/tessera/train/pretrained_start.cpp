@@ -103,7 +103,7 @@ void check_problem_type(const RunConfig& config, const PretrainedModel& from, co
   const std::string type = problem_type(from);
   if (type != kRegression && type != kMultiLabel) return;
   const std::string where = text("'", from.path(), "' has the problem_type ", type);
-  if (type == kRegression && from.config().classes == 1 && are_numbers(data.labels.names)) {
+  if (type == kRegression && from.config().classes == 1 && are_numbers(data.label_names)) {
     problems.add(text(where, ": it tells a score, and column '", config.label_column,
                       "' has numbers. Scores are learned by regression, which there is not yet; ",
                       "give a column of labels by label-column, or, if the numbers are names of ",
@@ -113,8 +113,8 @@ void check_problem_type(const RunConfig& config, const PretrainedModel& from, co
   }
   notices.push_back(text(where, type == kRegression ? " (scores)" : " (several labels for a text)",
                          "; this run learns one label of each text, of which ",
-                         std::ssize(data.labels.names),
-                         " are told apart: ", label_names_text(data.labels.names)));
+                         std::ssize(data.label_names),
+                         " are told apart: ", label_names_text(data.label_names)));
 }
 
 void require_padding(const PretrainedModel& from, const Vocabulary& vocabulary) {

@@ -104,11 +104,11 @@ void find_columns(RunConfig& config, bool may_lack_labels) {
 
 void complete_from_data(RunConfig& config, const Dataset& data) {
   ModelConfig& model = config.model;
-  if (data.pictures && model.classes == 0)
-    model.classes =
-        std::max(data.pictures->train.set->classes(), data.pictures->valid.set->classes());
-  if (!is_of_rows(model) || (data.rows.columns == 0 && !data.questions)) return;
-  if (model.classes == 0 && !data.labels.empty()) model.classes = std::ssize(data.labels.names);
+  const Pictures* const pictures = data.pictures();
+  if (pictures != nullptr && model.classes == 0)
+    model.classes = std::max(pictures->train.set->classes(), pictures->valid.set->classes());
+  if (!is_of_rows(model) || !(data.has_rows() || data.questions() != nullptr)) return;
+  if (model.classes == 0) model.classes = std::ssize(data.label_names);
   if (model.context != 0) return;
   ModelConfig any = model;
   any.context = 1;
@@ -142,10 +142,10 @@ Dataset load_test_rows(const RunConfig& config, const Dataset& data, bool reads_
   RowsChoice choice = rows_choice(config);
   choice.paths = config.test_data;
   choice.valid_paths.clear();
-  choice.known_labels = data.labels.names;
+  choice.known_labels = data.label_names;
   choice.keeps_labels = choice.tests = true;
   choice.reads_labels = reads_labels;
-  choice.some_without_answer = data.questions != nullptr && data.questions->some_without;
+  choice.some_without_answer = data.questions() != nullptr && data.questions()->some_without;
   return load_chosen(config, choice, data.vocabulary);
 }
 
@@ -157,7 +157,7 @@ std::string row_digest(const RunConfig& config) {
 }
 
 bool rows_fit(const Dataset& data, const RunConfig& config, const Task& task, Problems& problems) {
-  const bool rows = data.rows.columns > 0, pairs = data.rows.columns > 1;
+  const bool rows = data.has_rows(), pairs = rows && data.texts().rows.columns > 1;
   const std::string_view none = to_text(Packing::None);
   if (rows && !task.reads_labels && pairs != task.reads_pairs) {
     problems.add(
@@ -175,17 +175,17 @@ bool rows_fit(const Dataset& data, const RunConfig& config, const Task& task, Pr
                  {"family", "packing"});
     return false;
   }
-  const std::int64_t labels = std::ssize(data.labels.names);
+  const std::int64_t labels = std::ssize(data.label_names);
   if (labels > config.model.classes) {
     problems.add(
         text("classes is ", config.model.classes, ", and the data has ", labels,
-             " labels: ", label_names_text(data.labels.names), "; give 0 or at least ", labels),
+             " labels: ", label_names_text(data.label_names), "; give 0 or at least ", labels),
         {"classes"});
     return false;
   }
-  const bool of_labelled_texts = task.reads_labels && !data.questions;
-  const bool have_lengths = (task.reads_pairs && !data.token_files) || of_labelled_texts ||
-                            (rows && config.packing == none);
+  const bool of_labelled_texts = task.reads_labels && data.questions() == nullptr;
+  const bool have_lengths = (task.reads_pairs && data.token_files() == nullptr) ||
+                            of_labelled_texts || (rows && config.packing == none);
   if (!config.bucket_lengths.empty() && !have_lengths) {
     problems.add(text("bucket-lengths ", config.bucket_lengths, " does nothing here: all samples ",
                       "are as long as the context; leave it out, or train on pairs, or on ",

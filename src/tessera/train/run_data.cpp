@@ -100,7 +100,8 @@ std::string digest_of(const RunConfig& config, const Source& from) {
 }
 
 std::string ids_digest(const Dataset& data) {
-  const auto ids = data.tokens.train();
+  if (data.find_texts() == nullptr) return "";
+  const auto ids = data.texts().tokens.train();
   return ids.empty() ? "" : hash128_text(std::as_bytes(std::span(ids)));
 }
 
@@ -121,7 +122,7 @@ void check_data(PreparedRun& run, Problems& problems) {
     return;
   }
   if (!rows_fit(run.data, c, task, problems)) return;
-  for (const std::string& notice : {run.data.rows.notice, notice_of_unknown_tokens(run.data)}) {
+  for (const std::string& notice : {run.data.notice, notice_of_unknown_tokens(run.data)}) {
     if (!notice.empty()) run.notices.push_back(notice);
   }
   const auto look_at = [&](const Samples& samples) {
@@ -154,7 +155,7 @@ void check_data(PreparedRun& run, Problems& problems) {
             look_at(*task.valid_samples(run.data, valid_choices(c)));
           } catch (const Error& error) {
             if (!c.valid_data.empty() || of_training == error.what()) throw;
-            if (run.data.token_files)
+            if (run.data.token_files() != nullptr)
               throw error.with(
                   "with split 1,0,0 nothing is validated on, and valid-data names "
                   "token files to validate on");
@@ -198,10 +199,10 @@ void check_data(PreparedRun& run, Problems& problems) {
 }
 
 void require_ids_of(const Dataset& data, std::int64_t vocabulary) {
-  if (data.kind() != DataKind::Text) return;
-  const std::string files = name_of(data.files);
-  require_ids(data.tokens.all(), vocabulary, files);
-  if (data.questions) require_question_ids(*data.questions, vocabulary, files);
+  if (const Texts* const texts = data.find_texts())
+    require_ids(texts->tokens.all(), vocabulary, name_of(texts->files));
+  if (const EncodedQuestions* const questions = data.questions())
+    require_question_ids(*questions, vocabulary, name_of(questions->files));
 }
 
 void take_test_data(PreparedRun& run, Problems& problems) {
@@ -219,7 +220,7 @@ void take_test_data(PreparedRun& run, Problems& problems) {
         const std::unique_ptr<Samples> samples =
             task_of(c.model).valid_samples(test, test_choices(c));
         for (const std::string& notice :
-             {test.rows.notice, notice_of_unknown_tokens(test), samples->notice()}) {
+             {test.notice, notice_of_unknown_tokens(test), samples->notice()}) {
           if (!notice.empty()) run.notices.push_back(text("of test-data: ", notice));
         }
         if (test.unlabelled)

@@ -9,6 +9,7 @@
 #include "tessera/train/measured_runs.h"
 #include "tessera/train/prepare.h"
 #include "tessera/train/run_saves.h"
+#include "tessera/train/run_setup.h"
 #include "tessera/train/run_texts.h"
 
 namespace tessera {

@@ -49,7 +49,7 @@ std::string head_to_begin_anew(const RunConfig& config, const Dataset& data,
                            "' is of another task"));
     return std::string(task.head);
   }
-  const std::vector<std::string>& here = data.labels.names;
+  const std::vector<std::string>& here = data.label_names;
   const bool same_names = start.labels.empty() || here.empty() || start.labels == here;
   if (start.model.classes == config.model.classes && same_names) return "";
   notices.push_back(text("the classifier begins anew, with random numbers: that of '", start.path,
