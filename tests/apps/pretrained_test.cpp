@@ -11,6 +11,7 @@
 #include "apps/command_test.h"
 #include "repo_file.h"
 #include "tessera/checkpoint/checkpoint.h"
+#include "tessera/files/safetensors.h"
 #include "tessera/pretrained/pretrained_model.h"
 
 namespace tessera {

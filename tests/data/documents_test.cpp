@@ -11,6 +11,7 @@
 
 #include "files/test_data.h"
 #include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
 #include "tessera/data/rows.h"
 #include "tessera/tensor/ignored_label.h"
 

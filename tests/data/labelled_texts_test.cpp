@@ -8,6 +8,7 @@
 
 #include "files/test_data.h"
 #include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
 #include "tessera/data/rows.h"
 #include "tessera/files/file.h"
 #include "tessera/files/table_file.h"

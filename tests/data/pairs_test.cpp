@@ -1,6 +1,7 @@
 /// Pairs of lines: which part they belong to, what is padded, what is left out, what is refused.
 
 #include "tessera/data/pairs.h"
+#include "tessera/data/dataset.h"
 
 #include <gtest/gtest.h>
 

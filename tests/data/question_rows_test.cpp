@@ -14,6 +14,7 @@
 #include "files/test_data.h"
 #include "repo_file.h"
 #include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
 #include "tessera/files/file.h"
 #include "tessera/tensor/ignored_label.h"
 

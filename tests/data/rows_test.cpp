@@ -8,6 +8,7 @@
 
 #include "files/test_data.h"
 #include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
 #include "tessera/data/pairs.h"
 #include "tessera/tensor/ignored_label.h"
 

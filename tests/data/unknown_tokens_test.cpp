@@ -1,6 +1,7 @@
 /// Data that its tokenizer does not know is told.
 
 #include "tessera/data/unknown_tokens.h"
+#include "tessera/data/dataset.h"
 
 #include <gtest/gtest.h>
 

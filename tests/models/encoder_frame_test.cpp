@@ -7,6 +7,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
 #include "tessera/models/encoder.h"
 #include "tessera/models/masked_lm.h"
 #include "tessera/tokenizers/vocabulary.h"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
 #include "tessera/models/question_answering.h"
 #include "tessera/models/token_classification.h"
 

@@ -8,6 +8,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
 
 namespace tessera {

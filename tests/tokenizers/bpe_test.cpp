@@ -17,6 +17,7 @@
 #include "tessera/data/dataset.h"
 #include "tessera/data/pairs.h"
 #include "tessera/files/file.h"
+#include "tessera/tokenizers/byte_tokens.h"
 #include "tessera/tokenizers/text_pieces.h"
 #include "tessera/tokenizers/vocabulary.h"
 

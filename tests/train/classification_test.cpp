@@ -4,6 +4,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/config/fields.h"
+#include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
 #include "train/tiny_run.h"
 
@@ -203,7 +204,7 @@ TEST_F(Classified, NamesOfAFolderKeepTheirNumbers) {
     EXPECT_EQ(run->config.model.classifier_dropout, 0.25);
     EXPECT_EQ(run->config.model.context, 24);
     EXPECT_EQ(run->config.model.classes, classes);
-    EXPECT_EQ(run->data.label_names,
+    EXPECT_EQ(run->data->label_names,
               (classes == 2 ? Cells{"yes", "no"} : Cells{"maybe", "no", "yes"}));
     EXPECT_EQ(run->anew, "") << "the folder has no weights";
   }
@@ -261,7 +262,7 @@ TEST_F(Classified, RowsToValidateOnMayLackLabels) {
   Problems problems;
   const std::optional<PreparedRun> run = prepare_run(config, problems);
   problems.raise();
-  EXPECT_EQ(run->data.label_names, (Cells{"no", "yes"}));
+  EXPECT_EQ(run->data->label_names, (Cells{"no", "yes"}));
   EXPECT_NE(
       join(run->notices, "; ").find("some.tsv' has the label -1, which says that there is none"),
       std::string::npos)

@@ -197,7 +197,7 @@ TEST_F(RowRun, BucketsChangeNothingButThePadding) {
     SCOPED_TRACE(config.model.family.name());
     const PreparedRun run = prepared(config);
     const Task task = task_of(run.config.model);
-    const auto samples = task.train_samples(run.data, sample_choices(run.config));
+    const auto samples = task.train_samples(*run.data, sample_choices(run.config));
     const auto narrow = crew_of(run.config), wide = crew_of(run.config);
     std::map<std::int64_t, std::string> program_of;
     const RunSetup setup(run.config);
@@ -267,7 +267,7 @@ TEST_F(RowRun, AnEpochHasEverySampleOnce) {
   config.epochs = 2;
   const PreparedRun run = prepared(config);
   const auto samples =
-      task_of(run.config.model).train_samples(run.data, sample_choices(run.config));
+      task_of(run.config.model).train_samples(*run.data, sample_choices(run.config));
   EXPECT_EQ(run.config.steps * config.global_batch_size, 2 * samples->size());
   EXPECT_NE(samples->notice().find("buckets of up to 8, 16, 32 tokens have"), std::string::npos)
       << samples->notice();

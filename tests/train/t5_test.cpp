@@ -1,5 +1,6 @@
 /// Runs that train T5 on token files of sentences, with Megatron-LM's samples.
 
+#include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
 #include "train/sentence_run.h"
 
@@ -69,7 +70,7 @@ TEST_F(T5Run, TakesItsTokensFromTheTokenizer) {
   // [PAD], [CLS] and [SEP]; the vocabulary is that of the file and the sentinels.
   EXPECT_EQ(prepared->config.model.special_tokens, "0,2,3");
   EXPECT_EQ(prepared->config.model.vocabulary, 48);
-  EXPECT_EQ(prepared->data.vocabulary.made_elsewhere()->id_of("<extra_id_0>"), 40);
+  EXPECT_EQ(prepared->data->vocabulary.made_elsewhere()->id_of("<extra_id_0>"), 40);
 }
 
 TEST_F(T5Run, AsksForWhatItNeeds) {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
 #include "tessera/files/file.h"
 #include "tessera/models/family.h"
 #include "tessera/token_files/indexed_dataset_writer.h"
@@ -178,7 +179,7 @@ TEST_F(TokenRun, ATokenizerTellsTheVocabularyAndTheEnd) {
   problems.raise();
   EXPECT_EQ(prepared->config.model.vocabulary, 32);
   EXPECT_EQ(prepared->config.eod_token, kEndOfDocument);
-  EXPECT_EQ(prepared->data.vocabulary.decode(std::vector<std::int32_t>{0, 1, 31}),
+  EXPECT_EQ(prepared->data->vocabulary.decode(std::vector<std::int32_t>{0, 1, 31}),
             "AB<|endoftext|>");
   config.exit_interval = 3;
   run(config);
@@ -209,7 +210,7 @@ TEST_F(TokenRun, DocumentsAreKeptApart) {
   const auto prepared = prepare_run(config, problems);
   problems.raise();
   const Task task = task_of(prepared->config.model);
-  const auto samples = task.train_samples(prepared->data, sample_choices(prepared->config));
+  const auto samples = task.train_samples(*prepared->data, sample_choices(prepared->config));
   const auto batch = batch_of(task, *samples, 3, 4);
   const auto &ids = batch.at("ids"), &labels = batch.at("labels"),
              &positions = batch.at("positions"), &first_seen = batch.at("first_seen");
@@ -240,7 +241,7 @@ TEST_F(TokenRun, ValidationEndsWithSamplesThatDoNotCount) {
   const auto prepared = prepare_run(config, problems);
   problems.raise();
   const Task task = task_of(prepared->config.model);
-  const auto samples = task.valid_samples(prepared->data, valid_choices(prepared->config));
+  const auto samples = task.valid_samples(*prepared->data, valid_choices(prepared->config));
   EXPECT_EQ(samples->size(), 2 * config.global_batch_size);
   const auto batch = batch_of(task, *samples, samples->size() - 1, 2);
   const auto& labels = batch.at("labels");

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "tessera/comm/local.h"
+#include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
 #include "train/tiny_run.h"
 
@@ -77,9 +78,9 @@ DrawnPairs draw_pairs(const Samples& samples, const Task& task, std::int64_t fir
 
 TEST_F(TranslationTest, SamplesAreAFunctionOfTheirNumber) {
   const PreparedRun run = prepared(pairs("run"));
-  EXPECT_EQ(run.config.model.vocabulary, run.data.vocabulary.size() + 3);
+  EXPECT_EQ(run.config.model.vocabulary, run.data->vocabulary.size() + 3);
   const Task task = task_of(run.config.model);
-  const auto samples = task.train_samples(run.data, {.seed = 5});
+  const auto samples = task.train_samples(*run.data, {.seed = 5});
   const std::int64_t n = samples->size();
   ASSERT_GE(n, 88);
   const DrawnPairs first = draw_pairs(*samples, task, 0, n),
@@ -89,19 +90,19 @@ TEST_F(TranslationTest, SamplesAreAFunctionOfTheirNumber) {
   EXPECT_EQ(std::set(first.sources.begin(), first.sources.end()),
             std::set(second.sources.begin(), second.sources.end()));
   EXPECT_NE(first.sources, second.sources) << "each epoch has an order of its own";
-  const DrawnPairs again = draw_pairs(*task.train_samples(run.data, {.seed = 5}), task, 7, 9);
+  const DrawnPairs again = draw_pairs(*task.train_samples(*run.data, {.seed = 5}), task, 7, 9);
   for (std::size_t i = 0; i < 9; ++i) EXPECT_EQ(again.sources[i], first.sources[i + 7]);
-  EXPECT_NE(draw_pairs(*task.train_samples(run.data, {.seed = 6}), task, 0, n).sources,
+  EXPECT_NE(draw_pairs(*task.train_samples(*run.data, {.seed = 6}), task, 0, n).sources,
             first.sources);
 
-  const auto valid = task.valid_samples(run.data, {.seed = 5});
+  const auto valid = task.valid_samples(*run.data, {.seed = 5});
   EXPECT_EQ(n + valid->size(), kPairs) << "each pair trains or validates";
   const DrawnPairs held = draw_pairs(*valid, task, 0, valid->size() + 2);
   EXPECT_EQ(std::set(held.sources.begin(), held.sources.end()).size(),
             static_cast<std::size_t>(valid->size() + 1))
       << "and padding";
   EXPECT_EQ(held.labels.back(), 0) << "behind the end nothing counts";
-  EXPECT_EQ(task.valid_samples(run.data, {.most = 3})->size(), 3);
+  EXPECT_EQ(task.valid_samples(*run.data, {.most = 3})->size(), 3);
 }
 
 TEST_F(TranslationTest, WhatDoesNotFitIsTold) {
@@ -190,7 +191,7 @@ TEST_F(TranslationTest, EpochsAreCountedInPairs) {
   RunConfig config = pairs("run");
   config.epochs = 2;
   const PreparedRun run = prepared(config);
-  const std::int64_t n = task_of(run.config.model).train_samples(run.data, {})->size();
+  const std::int64_t n = task_of(run.config.model).train_samples(*run.data, {})->size();
   EXPECT_EQ(run.config.steps, (2 * n + config.global_batch_size - 1) / config.global_batch_size);
 }
 

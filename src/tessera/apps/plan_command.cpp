@@ -12,6 +12,7 @@
 #include "tessera/base/text.h"
 #include "tessera/config/fields.h"
 #include "tessera/config/memory_cap.h"
+#include "tessera/data/dataset.h"
 #include "tessera/device/device.h"
 #include "tessera/files/file.h"
 #include "tessera/launch/ranks.h"
@@ -51,7 +52,7 @@ void take_data(RunConfig& config, Problems& problems) {
   if (data->token_files() != nullptr)
     return;  // their samples are an index, which is written beside them
   PreparedRun run{
-      .config = config, .told = config, .data = std::move(*data), .notices = {}, .output_held = {}};
+      .config = config, .told = config, .data = std::make_shared<const Dataset>(std::move(*data)), .notices = {}, .output_held = {}};
   check_data(run, problems);
 }
 

@@ -96,7 +96,7 @@ void write_peer_data(const PreparedRun& run, std::int64_t steps, const std::stri
   }
   for (std::size_t i = 0; i < tensors.size(); ++i)
     inputs.add(task.inputs[i].name, tensors[i].type(), tensors[i].bytes().data());
-  const std::unique_ptr<Samples> samples = task.train_samples(run.data, sample_choices(config));
+  const std::unique_ptr<Samples> samples = task.train_samples(*run.data, sample_choices(config));
   std::ofstream batches(folder + kBatchesFile, std::ios::binary);
   for (std::int64_t step = 0; step < steps; ++step) {
     inputs.begin();

@@ -7,6 +7,7 @@
 #include "tessera/base/words.h"
 #include "tessera/config/family_fields.h"
 #include "tessera/config/fields.h"
+#include "tessera/tokenizers/byte_tokens.h"
 
 namespace tessera {
 
@@ -80,7 +81,7 @@ void set_parallel(RunConfig& config, const TransformerOpParallelConfig& parallel
 
 VocabularyChoice vocabulary_choice(const RunConfig& config) {
   const std::int64_t special = vocabulary_for(config.model.family, 0);
-  return {config.vocabulary, std::max(config.model.vocabulary - special, Bpe::kBytes),
+  return {config.vocabulary, std::max(config.model.vocabulary - special, kByteTokens),
           tokenizer_choice(config)};
 }
 

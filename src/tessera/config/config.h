@@ -13,7 +13,7 @@
 
 #include "tessera/checkpoint/checkpoint_names.h"
 #include "tessera/config/problems.h"
-#include "tessera/data/documents.h"
+#include "tessera/data/packing.h"
 #include "tessera/device/isa.h"
 #include "tessera/files/table_file.h"
 #include "tessera/models/family.h"

@@ -10,6 +10,7 @@
 #include "tessera/config/memory_cap.h"
 #include "tessera/config/row_fields.h"
 #include "tessera/config/run_needs.h"
+#include "tessera/tokenizers/byte_tokens.h"
 
 namespace tessera {
 
@@ -73,12 +74,12 @@ void find_problems(const RunConfig& config, Problems& problems) {
         "--tokenizer-name-or-path gpt2/tokenizer.json",
         {"tokenizer", "vocabulary"});
   find_row_problems(config, problems);
-  const std::int64_t least = vocabulary_for(config.model.family, Bpe::kBytes);
+  const std::int64_t least = vocabulary_for(config.model.family, kByteTokens);
   if (config.vocabulary == VocabularyKind::Bpe && config.model.vocabulary < least)
     problems.add(
         text("vocab-size ", config.model.vocabulary,
-             " has no room for what vocabulary bpe begins with, the ", Bpe::kBytes, " bytes and ",
-             least - Bpe::kBytes, " special tokens of family ", config.model.family,
+             " has no room for what vocabulary bpe begins with, the ", kByteTokens, " bytes and ",
+             least - kByteTokens, " special tokens of family ", config.model.family,
              "; give at least ", least, ": how many tokens there are to be, like 8000"),
         {"vocab-size", "vocabulary", "family"});
   problems.add(tessera::problems(config.optimizer));

@@ -3,7 +3,7 @@
 #include "tessera/base/text.h"
 #include "tessera/config/fields/row.h"
 #include "tessera/config/told_fields.h"
-#include "tessera/data/documents.h"
+#include "tessera/data/packing.h"
 #include "tessera/models/family.h"
 
 namespace tessera {

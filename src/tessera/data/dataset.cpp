@@ -8,6 +8,8 @@
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
+#include "tessera/data/images.h"
+#include "tessera/token_files/token_files.h"
 
 namespace tessera {
 

@@ -1,31 +1,19 @@
 #pragma once
 /// Samples of the documents of a table, for models that predict the next token.
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "tessera/data/buckets.h"
-#include "tessera/data/dataset.h"
-#include "tessera/token_files/sampler.h"
+#include "tessera/data/data_kind.h"
+#include "tessera/data/packing.h"
 #include "tessera/token_files/samples.h"
 
 namespace tessera {
 
-/// How documents become samples.
-enum class Packing {
-  Wrapped,  // joined, and cut into windows of the context (token_files/sampler.h)
-  None,     // a document each, padded or cut to the context
-  Bfd,      // several whole documents each: best fit decreasing
-};
-inline constexpr std::array<std::string_view, 3> kPackings = {"wrapped", "none", "bfd"};
-
-inline std::string_view to_text(Packing packing) {
-  return kPackings[static_cast<std::size_t>(packing)];
-}
+struct Dataset;
 
 /// Puts things into bins that hold `room`, as few as the rule finds: the longest thing first, each
 /// into the fullest bin that has room for it. `lengths` are 1 to `room`. Returns the numbers of the

@@ -6,11 +6,13 @@
 #include <optional>
 
 #include "tessera/data/buckets.h"
-#include "tessera/data/dataset.h"
+#include "tessera/data/data_kind.h"
 #include "tessera/token_files/samples.h"
 #include "tessera/tokenizers/text_frame.h"
 
 namespace tessera {
+
+struct Dataset;
 
 struct LabelledTextsOptions {
   std::int64_t context = 0;  // positions of a sample

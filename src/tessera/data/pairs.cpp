@@ -5,6 +5,7 @@
 #include "tessera/base/counted.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
 
 namespace tessera {
 

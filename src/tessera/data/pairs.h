@@ -9,9 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "tessera/data/dataset.h"
+#include "tessera/data/data_kind.h"
 
 namespace tessera {
+
+struct Dataset;
 
 /// How a pair becomes tokens. `pad`, `start` and `end` are ids that no text has.
 struct PairOptions {

@@ -6,12 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "tessera/data/dataset.h"
+#include "tessera/data/data_kind.h"
 #include "tessera/data/questions.h"
 #include "tessera/data/rows.h"
+#include "tessera/token_files/samples.h"
 #include "tessera/tokenizers/text_frame.h"
+#include "tessera/tokenizers/tokenizer.h"
 
 namespace tessera {
+
+struct Dataset;
+class Vocabulary;
+struct VocabularyChoice;
 
 /// Tokens [first, last] of a context; none: first is below 0.
 struct TokenRange {

@@ -5,10 +5,14 @@
 #include <string>
 #include <vector>
 
-#include "tessera/data/dataset.h"
 #include "tessera/files/table_file.h"
+#include "tessera/token_files/token_stream.h"
 
 namespace tessera {
+
+struct Dataset;
+class Vocabulary;
+struct VocabularyChoice;
 
 /// Which texts of which files.
 struct RowsChoice {

@@ -6,6 +6,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
 #include "tessera/data/label_rules.h"
 #include "tessera/data/tagged_words.h"
 #include "tessera/files/file.h"

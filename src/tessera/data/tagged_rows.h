@@ -3,10 +3,13 @@
 
 #include <string>
 
-#include "tessera/data/dataset.h"
 #include "tessera/data/rows.h"
 
 namespace tessera {
+
+struct Dataset;
+class Vocabulary;
+struct VocabularyChoice;
 
 /// Files of tagged words (data/tagged_words.h) with their vocabulary. A sentence is a row of one
 /// column; its words are encoded with a blank before each, as they stand within a text: the tokens

@@ -4,6 +4,7 @@
 
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
 #include "tessera/data/question_rows.h"
 
 namespace tessera {

@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "tessera/data/dataset.h"
-
 namespace tessera {
+
+struct Dataset;
 
 /// More than half of the tokens of the data stand for what the tokenizer does not know; empty:
 /// they do not, or it has no such token.

@@ -4,6 +4,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/data/answer_scores.h"
+#include "tessera/data/dataset.h"
 #include "tessera/models/question_answering.h"
 
 namespace tessera {

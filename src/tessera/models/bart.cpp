@@ -11,6 +11,7 @@
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/shape_ops.h"
+#include "tessera/tokenizers/vocabulary.h"
 
 namespace tessera {
 

@@ -7,6 +7,8 @@
 
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
+#include "tessera/data/documents.h"
 #include "tessera/models/layer.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"

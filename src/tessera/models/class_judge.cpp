@@ -5,6 +5,7 @@
 
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
 #include "tessera/models/classification.h"
 #include "tessera/tensor/ignored_label.h"
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
 #include "tessera/data/labelled_texts.h"
 #include "tessera/models/layer.h"
 #include "tessera/ops/elementwise.h"

@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "tessera/data/dataset.h"
 #include "tessera/models/encoder.h"
 #include "tessera/models/family.h"
 
 namespace tessera {
+
+struct Dataset;
+class Vocabulary;
 
 /// How a family classifies texts.
 struct TextClassifier {

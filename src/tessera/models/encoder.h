@@ -9,7 +9,6 @@
 #include "tessera/nn/transformer.h"
 #include "tessera/token_files/masked_pairs.h"
 #include "tessera/tokenizers/text_frame.h"
-#include "tessera/tokenizers/vocabulary.h"
 
 namespace tessera {
 

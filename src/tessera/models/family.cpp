@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
+#include "tessera/tokenizers/vocabulary.h"
 
 namespace tessera {
 

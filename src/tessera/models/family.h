@@ -11,9 +11,10 @@
 #include "tessera/models/config.h"
 #include "tessera/models/task.h"
 #include "tessera/nn/tensor_cuts.h"
-#include "tessera/tokenizers/vocabulary.h"
 
 namespace tessera {
+
+class Vocabulary;
 
 /// Layers that follow each other: the blocks "BLOCK.0", "BLOCK.1", ...
 struct LayerStack {

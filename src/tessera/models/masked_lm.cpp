@@ -1,5 +1,6 @@
 #include "tessera/models/masked_lm.h"
 
+#include "tessera/data/dataset.h"
 #include "tessera/models/layer.h"
 #include "tessera/models/sentence_files.h"
 #include "tessera/ops/elementwise.h"

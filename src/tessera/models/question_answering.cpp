@@ -1,6 +1,7 @@
 #include "tessera/models/question_answering.h"
 
 #include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
 #include "tessera/models/layer.h"
 #include "tessera/ops/shape_ops.h"
 

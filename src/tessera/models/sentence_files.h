@@ -3,6 +3,7 @@
 
 #include "tessera/models/config.h"
 #include "tessera/models/task.h"
+#include "tessera/token_files/token_files.h"
 
 namespace tessera {
 

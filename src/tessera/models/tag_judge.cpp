@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
 #include "tessera/data/tag_scores.h"
 #include "tessera/models/token_classification.h"
 

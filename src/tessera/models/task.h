@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "tessera/data/buckets.h"
-#include "tessera/data/dataset.h"
-#include "tessera/data/documents.h"
+#include "tessera/data/data_kind.h"
+#include "tessera/data/packing.h"
 #include "tessera/models/judge.h"
 #include "tessera/nn/loss.h"
 #include "tessera/nn/transformer.h"
@@ -22,6 +22,9 @@
 #include "tessera/token_files/samples.h"
 
 namespace tessera {
+
+struct Dataset;     // data/dataset.h
+struct TokenFiles;  // token_files/token_files.h
 
 /// One input of a batch: a tensor [batch, sample...].
 struct TaskInput {

@@ -8,6 +8,7 @@
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/data/buckets.h"
+#include "tessera/data/dataset.h"
 #include "tessera/data/pairs.h"
 #include "tessera/models/sentence_files.h"
 #include "tessera/ops/elementwise.h"

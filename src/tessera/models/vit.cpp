@@ -2,6 +2,7 @@
 /// patches, which are the tokens of an encoder; behind a token of no patch stands the classifier.
 /// Pre-norm layers, learned positions, GELU (erf form), biases.
 
+#include "tessera/data/dataset.h"
 #include "tessera/data/images.h"
 #include "tessera/models/classification.h"
 #include "tessera/models/family.h"

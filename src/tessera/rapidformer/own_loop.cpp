@@ -7,6 +7,7 @@
 #include "tessera/apps/instruction_set.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
 #include "tessera/files/file.h"
 #include "tessera/launch/ranks.h"
 #include "tessera/pretrained/save_pretrained.h"
@@ -54,7 +55,7 @@ OwnLoop::OwnLoop(const AskedTraining& asked, Console& console, OwnFunctions func
       if (notice.find(config().output) == std::string::npos)  // the folder of a run; there is none
         console.err << "notice: " << notice << "\n";
   setup_.emplace(config());
-  samples_ = setup_->task().train_samples(prepared_->data, sample_choices(config()));
+  samples_ = setup_->task().train_samples(*prepared_->data, sample_choices(config()));
   ranks_ = std::thread([this, &console] { run_ranks_of(console); });
   try {
     on_leader([](Crew&) {});
@@ -117,8 +118,8 @@ EvalPrediction OwnLoop::gather() {
   require(validates(config(), setup_->task()),
           "nothing is held out to gather predictions of; give compose() a dataset to validate on");
   const std::unique_ptr<Samples> held_out =
-      setup_->task().valid_samples(prepared_->data, valid_choices(config()));
-  const std::unique_ptr<Judge> judge = setup_->task().judge(prepared_->data);
+      setup_->task().valid_samples(*prepared_->data, valid_choices(config()));
+  const std::unique_ptr<Judge> judge = setup_->task().judge(*prepared_->data);
   const std::int64_t batch = setup_->evaluation_batch();
   Validation measured(setup_->task().means, judge.get());
   for (std::int64_t first = 0; first < held_out->size(); first += batch) {
@@ -152,7 +153,7 @@ void OwnLoop::save_pretrained(const std::string& folder) {
                                                             std::as_writable_bytes(out).begin());
                                         }};
     SavePretrained how{.config = prepared_->hub_config, .overwrite = true};
-    if (const Tokenizer* const tokenizer = prepared_->data.vocabulary.made_elsewhere())
+    if (const Tokenizer* const tokenizer = prepared_->data->vocabulary.made_elsewhere())
       how.tokenizer = tokenizer->files();
     tessera::save_pretrained(folder, config().model, parameters, how);
     crew.forget_states();

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
 #include "tessera/rapidformer/map_dataset.h"
 #include "tessera/token_files/blended_samples.h"

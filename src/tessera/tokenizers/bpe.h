@@ -13,13 +13,9 @@ namespace tessera {
 
 /// The tokens of byte-level BPE, in the manner of GPT-2: the 256 bytes, so that no text is unknown,
 /// then one for each merge of two tokens. A plain value.
-///
-/// Ids 0 to 255 are the bytes in GPT-2's order: those that print (33 to 126, 161 to 172, 174 to
-/// 255), then the others. So vocab.json follows from merges.txt as it does there.
+/// Ids 0 to 255 are those of tokenizers/byte_tokens.h.
 class Bpe {
  public:
-  static constexpr std::int64_t kBytes = 256;
-
   /// The bytes alone.
   Bpe();
   /// Learns merges until there are `size` tokens, or no pair of tokens stands twice in the pieces
@@ -64,12 +60,5 @@ class Bpe {
   std::unordered_map<std::string, std::int32_t> ids_;  // of tokens
   MergeTable table_;                                   // of merges_, whose numbers are the ranks
 };
-
-/// The id of a byte, and the character that stands for it in merges.
-std::int32_t id_of_byte(unsigned char byte);
-char32_t printed_byte(unsigned char byte);
-/// Appends the bytes that such characters stand for; false, and nothing appended: one of them
-/// stands for no byte.
-bool append_printed_bytes(std::string_view printed, std::string& bytes);
 
 }  // namespace tessera

@@ -10,6 +10,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/tokenizers/bpe.h"
+#include "tessera/tokenizers/byte_tokens.h"
 #include "tessera/tokenizers/text_pieces.h"
 
 namespace tessera {
@@ -61,8 +62,8 @@ class Pieces {
 }  // namespace
 
 Bpe Bpe::learn(std::string_view utf8, std::int64_t size) {
-  require(size >= kBytes, "a vocabulary of ", size, " tokens has no room for the ", kBytes,
-          " bytes; give at least ", kBytes);
+  require(size >= kByteTokens, "a vocabulary of ", size, " tokens has no room for the ",
+          kByteTokens, " bytes; give at least ", kByteTokens);
   Bpe out;
   Pieces pieces(utf8);
   while (out.size() < size) {

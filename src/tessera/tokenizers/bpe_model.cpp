@@ -5,6 +5,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
+#include "tessera/tokenizers/merge_table.h"
 #include "tessera/tokenizers/model.h"
 
 namespace tessera::tokenizer {

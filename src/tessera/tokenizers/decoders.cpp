@@ -5,7 +5,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
-#include "tessera/tokenizers/bpe.h"
+#include "tessera/tokenizers/byte_tokens.h"
 #include "tessera/tokenizers/regex.h"
 
 namespace tessera::tokenizer {

@@ -34,17 +34,17 @@ void MergeTable::add(std::int32_t left, std::int32_t right, Merge merge) {
   slot = {key(left, right), merge};
 }
 
-void MergeTable::apply(std::vector<std::int32_t>& ids, std::size_t begin, Scratch& scratch) const {
+void MergeTable::apply(std::vector<std::int32_t>& ids, std::size_t begin,
+                       MergeScratch& scratch) const {
   if (ids.size() - begin < 2) return;
   if (ids.size() - begin <= kShortRow) {
-    apply_short(ids, begin, scratch);
+    apply_short(ids, begin);
   } else {
     apply_long(ids, begin, scratch);
   }
 }
 
-void MergeTable::apply_short(std::vector<std::int32_t>& ids, std::size_t begin,
-                             Scratch& scratch) const {
+void MergeTable::apply_short(std::vector<std::int32_t>& ids, std::size_t begin) const {
   std::int32_t* const row = ids.data() + begin;
   std::size_t size = ids.size() - begin;
   std::int32_t ranks[kShortRow];  // of the pair that begins there
@@ -64,11 +64,10 @@ void MergeTable::apply_short(std::vector<std::int32_t>& ids, std::size_t begin,
     if (best > 0) ranks[best - 1] = rank_at(best - 1);
   }
   ids.resize(begin + size);
-  static_cast<void>(scratch);
 }
 
 void MergeTable::apply_long(std::vector<std::int32_t>& ids, std::size_t begin,
-                            Scratch& scratch) const {
+                            MergeScratch& scratch) const {
   constexpr std::int32_t kGone = -1;
   const std::size_t size = ids.size() - begin;
   std::int32_t* const row = ids.data() + begin;  // a token stands where its first one stood

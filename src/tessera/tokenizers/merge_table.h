@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "tessera/tokenizers/merge_scratch.h"
+
 namespace tessera {
 
 /// Which pairs of tokens become one, and which pair first. A plain value.
@@ -25,14 +27,9 @@ class MergeTable {
     return slot.merge.rank == kFree ? nullptr : &slot.merge;
   }
 
-  /// Memory of apply(), kept from call to call.
-  struct Scratch {
-    std::vector<std::int32_t> ranks, next, before;
-    std::vector<std::uint64_t> heap;
-  };
   /// Merges the pair of the lowest rank, of several the leftmost, until no pair is left. Time: of
   /// the order of n log n for n tokens.
-  void apply(std::vector<std::int32_t>& ids, std::size_t begin, Scratch& scratch) const;
+  void apply(std::vector<std::int32_t>& ids, std::size_t begin, MergeScratch& scratch) const;
 
  private:
   static constexpr std::int32_t kFree = -1;
@@ -52,8 +49,8 @@ class MergeTable {
     return at;
   }
   void resize(std::size_t slots);
-  void apply_short(std::vector<std::int32_t>& ids, std::size_t begin, Scratch& scratch) const;
-  void apply_long(std::vector<std::int32_t>& ids, std::size_t begin, Scratch& scratch) const;
+  void apply_short(std::vector<std::int32_t>& ids, std::size_t begin) const;
+  void apply_long(std::vector<std::int32_t>& ids, std::size_t begin, MergeScratch& scratch) const;
 
   std::vector<Slot> slots_;  // a power of two, at most half of it used
   std::size_t used_ = 0;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tessera/tokenizers/json_part.h"
-#include "tessera/tokenizers/merge_table.h"
+#include "tessera/tokenizers/merge_scratch.h"
 #include "tessera/tokenizers/piece.h"
 #include "tessera/tokenizers/token_table.h"
 
@@ -18,7 +18,7 @@ namespace tessera::tokenizer {
 struct ModelScratch {
   std::string text;
   Ids ids;
-  MergeTable::Scratch merges;
+  MergeScratch merges;
   struct Best {
     double score = 0;
     std::int32_t begin = kNoId, id = kNoId;

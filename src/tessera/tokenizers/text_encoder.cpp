@@ -9,6 +9,7 @@
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/files/file.h"
+#include "tessera/tokenizers/byte_tokens.h"
 #include "tessera/tokenizers/tokenizer_choice.h"
 #include "tessera/tokenizers/vocabulary.h"
 
@@ -58,9 +59,9 @@ Vocabulary characters_of(const TextEncoderChoice& choice) {
 }
 
 Vocabulary learned_bpe(const TextEncoderChoice& choice) {
-  require(choice.vocab_size >= Bpe::kBytes, "tokenizer-type bpe without vocab-file learns tokens, ",
+  require(choice.vocab_size >= kByteTokens, "tokenizer-type bpe without vocab-file learns tokens, ",
           "and vocab-size is ", choice.vocab_size, "; give how many there are to be, at least ",
-          Bpe::kBytes, ", like 8000, or a vocab-file");
+          kByteTokens, ", like 8000, or a vocab-file");
   std::string all;
   choice.texts([&](std::string_view text) {
     all += text;

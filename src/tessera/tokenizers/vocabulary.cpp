@@ -11,6 +11,8 @@
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
+#include "tessera/tokenizers/bpe.h"
+#include "tessera/tokenizers/byte_tokens.h"
 #include "tessera/tokenizers/recorded_files.h"
 
 namespace tessera {
@@ -18,8 +20,6 @@ namespace tessera {
 namespace {
 
 constexpr int kVersion = 1;
-constexpr int kNumBytes = 256;
-
 constexpr std::size_t kMaxNamed = 8;
 
 /// By code point up to the largest known; -1: unknown.
@@ -92,10 +92,13 @@ Vocabulary::Vocabulary(VocabularyKind kind, std::u32string characters)
     id_of_[characters_[i]] = static_cast<std::int32_t>(i);
 }
 
+Vocabulary::Vocabulary(Bpe learned)
+    : kind_(VocabularyKind::Bpe), bpe_(std::make_shared<const Bpe>(std::move(learned))) {}
+
 bool operator==(const Vocabulary& a, const Vocabulary& b) {
-  if (a.kind_ != b.kind_ || a.characters_ != b.characters_ || a.bpe_ != b.bpe_ ||
-      a.num_ids_ != b.num_ids_)
+  if (a.kind_ != b.kind_ || a.characters_ != b.characters_ || a.num_ids_ != b.num_ids_)
     return false;
+  if (a.bpe_ && *a.bpe_ != *b.bpe_) return false;
   return !a.tokenizer_ || a.tokenizer_->files() == b.tokenizer_->files();
 }
 
@@ -112,7 +115,8 @@ int Vocabulary::size() const {
   if (tokenizer_) return tokenizer_->size();
   if (bpe_) return static_cast<int>(bpe_->size());
   if (kind_ == VocabularyKind::Ids) return num_ids_;
-  return kind_ == VocabularyKind::Bytes ? kNumBytes : static_cast<int>(characters_.size());
+  return kind_ == VocabularyKind::Bytes ? static_cast<int>(kByteTokens)
+                                        : static_cast<int>(characters_.size());
 }
 
 std::vector<std::int32_t> Vocabulary::encode(std::string_view utf8) const {

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,11 +11,12 @@
 #include <utility>
 #include <vector>
 
-#include "tessera/tokenizers/bpe.h"
 #include "tessera/tokenizers/tokenizer.h"
 #include "tessera/tokenizers/tokenizer_choice.h"
 
 namespace tessera {
+
+class Bpe;
 
 /// Ids: of token files, whose text only their tokenizer knows; a token is written as its number.
 enum class VocabularyKind { Bytes, Characters, Bpe, Tokenizer, Ids };
@@ -83,12 +85,12 @@ class Vocabulary {
 
  private:
   Vocabulary(VocabularyKind kind, std::u32string characters);
-  explicit Vocabulary(Bpe learned) : kind_(VocabularyKind::Bpe), bpe_(std::move(learned)) {}
+  explicit Vocabulary(Bpe learned);
 
   VocabularyKind kind_ = VocabularyKind::Bytes;
   std::u32string characters_;           // sorted; empty for bytes
   std::vector<std::int32_t> id_of_;     // by code point up to the largest known; -1: unknown
-  std::optional<Bpe> bpe_;              // of Bpe
+  std::shared_ptr<const Bpe> bpe_;      // of Bpe
   std::optional<Tokenizer> tokenizer_;  // of Tokenizer
   int num_ids_ = 0;                     // of Ids
 };

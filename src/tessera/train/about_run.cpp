@@ -4,6 +4,7 @@
 #include "tessera/base/counted.h"
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
 #include "tessera/train/programs.h"
 
@@ -34,13 +35,13 @@ std::string data_text(const Dataset& data) {
 
 std::string data_line(const PreparedRun& run, const Task& task, const Samples& samples) {
   const RunConfig& c = run.config;
-  std::string out = text("data: ", data_text(run.data));
+  std::string out = text("data: ", data_text(*run.data));
   const bool windows_overlap = c.sample_order == SampleOrder::RandomOffsets &&
-                               run.data.find_texts() != nullptr && !run.data.has_rows();
+                               run.data->find_texts() != nullptr && !run.data->has_rows();
   if (windows_overlap) return text(out, "; samples begin anywhere, so there are no epochs");
   const std::int64_t in_epoch =
-      run.data.token_files() != nullptr && task.token_files
-          ? task.token_files->samples_in_epoch(*run.data.token_files(), sample_choices(c))
+      run.data->token_files() != nullptr && task.token_files
+          ? task.token_files->samples_in_epoch(*run.data->token_files(), sample_choices(c))
           : samples.size();
   if (in_epoch <= 0) return out;
   const double epochs = static_cast<double>(c.steps) * static_cast<double>(c.global_batch_size) /

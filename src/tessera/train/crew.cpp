@@ -9,6 +9,7 @@
 #include "tessera/comm/work_alone.h"
 #include "tessera/tensor/shard_copy.h"
 #include "tessera/train/gather_texts.h"
+#include "tessera/train/rank_saver.h"
 
 namespace tessera {
 

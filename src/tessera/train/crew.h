@@ -11,9 +11,11 @@
 #include "tessera/pretrained/pretrained_model.h"
 #include "tessera/runtime/executor.h"
 #include "tessera/train/callbacks.h"
-#include "tessera/train/rank_saver.h"
 
 namespace tessera {
+
+struct RankResult;
+class RankSaver;
 
 /// The leader (rank 0) says which program runs next, and every rank runs it; the others call
 /// follow(). The leader sees whole batch inputs, metrics and states, whatever the mesh.

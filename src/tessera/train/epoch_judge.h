@@ -7,12 +7,13 @@
 #include <string>
 
 #include "tessera/config/config.h"
-#include "tessera/data/dataset.h"
 #include "tessera/models/task.h"
 #include "tessera/train/callbacks.h"
 #include "tessera/train/validation.h"
 
 namespace tessera {
+
+struct Dataset;
 
 /// What a task is worth by what was measured and predicted: perplexity, and the judge's scores
 /// (nullptr: there is none); of a task that has neither, its means.

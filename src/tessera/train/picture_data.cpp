@@ -7,6 +7,8 @@
 #include "tessera/base/text.h"
 #include "tessera/config/fields/row.h"
 #include "tessera/config/told_fields.h"
+#include "tessera/data/dataset.h"
+#include "tessera/data/images.h"
 #include "tessera/models/family.h"
 
 namespace tessera {

@@ -2,9 +2,10 @@
 /// Pictures as the data of a run.
 
 #include "tessera/config/config.h"
-#include "tessera/data/dataset.h"
 
 namespace tessera {
+
+struct Dataset;
 
 /// config.data names a file of pictures.
 bool trains_on_pictures(const RunConfig& config);

@@ -7,7 +7,9 @@
 #include "tessera/config/fields.h"
 #include "tessera/config/own_file.h"
 #include "tessera/config/recorded.h"
+#include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
+#include "tessera/token_files/token_files.h"
 #include "tessera/train/compare_runs.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/pretrained_start.h"
@@ -73,7 +75,7 @@ class Preparation {
   template <typename Weights>
   void begin_head_anew(const ModelConfig& model, const std::string& path, const Weights& weights) {
     run_->anew =
-        head_to_begin_anew(run_->config, run_->data,
+        head_to_begin_anew(run_->config, *run_->data,
                            {model, labels_.names, path, parameters_of(weights)}, run_->notices);
   }
 
@@ -206,7 +208,7 @@ void Preparation::count_epochs() {
 void Preparation::gather() {
   run_.emplace(PreparedRun{.config = std::move(config_),
                            .told = std::move(told_),
-                           .data = std::move(*data_),
+                           .data = std::make_shared<const Dataset>(std::move(*data_)),
                            .ids = ids_,
                            .notices = std::move(notices_),
                            .output_held = std::move(held_)});
@@ -223,9 +225,9 @@ void Preparation::take_folder() {
     run_->notices.push_back(text("of '", pretrained_->path(), "' config.json alone is read: all ",
                                  "weights begin with random numbers"));
   compare_model(run_->config, *pretrained_, problems_);
-  check_problem_type(run_->config, *pretrained_, run_->data, run_->notices, problems_);
+  check_problem_type(run_->config, *pretrained_, *run_->data, run_->notices, problems_);
   if (has_task(run_->config.model, kSequenceClassification))
-    problems_.gather([&] { require_same_padding(*pretrained_, run_->data.vocabulary); });
+    problems_.gather([&] { require_same_padding(*pretrained_, run_->data->vocabulary); });
   begin_head_anew(pretrained_->config(), pretrained_->path(), *pretrained_);
   if (problems_.empty())
     problems_.gather([&] { pretrained_->check_shapes(run_->config.model, run_->anew); });
@@ -247,7 +249,7 @@ void Preparation::take_init() {
 
 void Preparation::take_test() {
   if (!problems_.empty()) return;
-  problems_.gather([&] { require_ids_of(run_->data, run_->config.model.vocabulary); });
+  problems_.gather([&] { require_ids_of(*run_->data, run_->config.model.vocabulary); });
   take_test_data(*run_, problems_);
 }
 

@@ -1,25 +1,27 @@
 #pragma once
 /// Everything that a run needs, found or refused before anything is compiled or written.
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/config/config.h"
-#include "tessera/data/dataset.h"
 #include "tessera/models/task.h"
 #include "tessera/pretrained/pretrained_model.h"
 #include "tessera/train/output_check.h"
 
 namespace tessera {
 
+struct Dataset;
+
 struct PreparedRun {
-  RunConfig config;  // complete; model.vocabulary is known
-  RunConfig told;    // as it was given: what is derived stays open
-  Dataset data;
-  std::optional<Dataset> test = {};     // all of it is held out; none: nothing is tested
-  std::optional<Checkpoint> from = {};  // where it goes on
+  RunConfig config;                               // complete; model.vocabulary is known
+  RunConfig told;                                 // as it was given: what is derived stays open
+  std::shared_ptr<const Dataset> data;            // not null
+  std::shared_ptr<const Dataset> test = nullptr;  // all of it is held out; null: nothing is tested
+  std::optional<Checkpoint> from = {};            // where it goes on
   // Whose weights it begins with; none where it goes on.
   std::optional<Checkpoint> init = {};
   std::optional<PretrainedModel> pretrained = {};

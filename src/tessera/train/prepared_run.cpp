@@ -4,6 +4,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/config/recorded.h"
+#include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
 #include "tessera/train/output_check.h"
 #include "tessera/train/prepare.h"
@@ -32,12 +33,12 @@ CheckpointRecord checkpoint_record(const PreparedRun& run, std::int64_t step,
                                    std::int64_t samples) {
   CheckpointRecord out{step, samples, {}};
   out.texts[kRecordedConfig] = nlohmann::json(record_of(run.config)).dump(1);
-  out.texts[kRecordedVocabulary] = run.data.vocabulary.to_json();
-  out.texts[kRecordedData] = run.data.digest;
+  out.texts[kRecordedVocabulary] = run.data->vocabulary.to_json();
+  out.texts[kRecordedData] = run.data->digest;
   if (!run.ids.empty()) out.texts[kRecordedIds] = run.ids;
-  if (!run.data.held_out_digest.empty()) out.texts[kRecordedHeldOut] = run.data.held_out_digest;
-  if (!run.data.label_names.empty())
-    out.texts[kRecordedLabels] = label_names_json(run.data.label_names);
+  if (!run.data->held_out_digest.empty()) out.texts[kRecordedHeldOut] = run.data->held_out_digest;
+  if (!run.data->label_names.empty())
+    out.texts[kRecordedLabels] = label_names_json(run.data->label_names);
   if (!run.hub_config.empty()) out.texts[kRecordedHubConfig] = run.hub_config;
   if (const auto changes = std::ssize(run.config.model.family->changes(run.config.model)))
     out.texts[kRecordedChanges] = text(changes);

@@ -8,6 +8,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/config/fields.h"
+#include "tessera/data/dataset.h"
 #include "tessera/models/causal_lm.h"
 #include "tessera/pretrained/hub_cache.h"
 #include "tessera/train/compare_runs.h"

@@ -3,10 +3,12 @@
 
 #include "tessera/config/config.h"
 #include "tessera/config/problems.h"
-#include "tessera/data/dataset.h"
 #include "tessera/pretrained/pretrained_model.h"
 
 namespace tessera {
+
+struct Dataset;
+class Vocabulary;
 
 /// Whether the run begins with a folder of Hugging Face's. Errors: Fault::Data: a folder that is
 /// none, and no checkpoint either; Fault::Usage: init_from_config of anything else.

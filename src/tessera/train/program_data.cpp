@@ -1,6 +1,7 @@
 #include "tessera/train/program_data.h"
 
 #include "tessera/base/error.h"
+#include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
 
 namespace tessera {

@@ -6,10 +6,13 @@
 #include "tessera/base/words.h"
 #include "tessera/config/fields/row.h"
 #include "tessera/config/told_fields.h"
+#include "tessera/data/dataset.h"
+#include "tessera/data/images.h"
 #include "tessera/data/question_rows.h"
 #include "tessera/data/rows.h"
 #include "tessera/data/tagged_rows.h"
 #include "tessera/files/other_kinds.h"
+#include "tessera/token_files/token_files.h"
 #include "tessera/train/picture_data.h"
 
 namespace tessera {

@@ -7,10 +7,12 @@
 #include "tessera/config/config.h"
 #include "tessera/config/problems.h"
 #include "tessera/config/row_fields.h"
-#include "tessera/data/dataset.h"
 #include "tessera/models/task.h"
 
 namespace tessera {
+
+struct Dataset;
+class Vocabulary;
 
 /// Finds the columns of texts and labels that nobody told by their usual names, in the first file.
 /// With `may_lack_labels` the column of labels may be missing, as in rows to test on.

@@ -6,9 +6,11 @@
 #include "tessera/base/format.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
 #include "tessera/data/question_rows.h"
 #include "tessera/data/unknown_tokens.h"
 #include "tessera/models/family.h"
+#include "tessera/tokenizers/byte_tokens.h"
 #include "tessera/train/picture_data.h"
 #include "tessera/train/program_data.h"
 #include "tessera/train/programs.h"
@@ -112,17 +114,17 @@ void check_data(PreparedRun& run, Problems& problems) {
   if (!of_buckets.gather([&] { bucket_lengths(c); })) return;  // reported before
   const Task task = task_of(c.model);
   const std::vector<DataKind> taken = data_taken(task);
-  if (std::ranges::find(taken, run.data.kind()) == taken.end()) {
+  if (std::ranges::find(taken, run.data->kind()) == taken.end()) {
     std::vector<std::string> known;
     for (const DataKind kind : taken) known.emplace_back(to_text(kind));
     problems.add(text("family ", c.model.family, " trains on ", join(known, " or "), ", and data '",
-                      c.data.front(), "' is ", to_text(run.data.kind()),
+                      c.data.front(), "' is ", to_text(run.data->kind()),
                       "; give another family, or other data"),
                  {"family", "data"});
     return;
   }
-  if (!rows_fit(run.data, c, task, problems)) return;
-  for (const std::string& notice : {run.data.notice, notice_of_unknown_tokens(run.data)}) {
+  if (!rows_fit(*run.data, c, task, problems)) return;
+  for (const std::string& notice : {run.data->notice, notice_of_unknown_tokens(*run.data)}) {
     if (!notice.empty()) run.notices.push_back(notice);
   }
   const auto look_at = [&](const Samples& samples) {
@@ -140,7 +142,7 @@ void check_data(PreparedRun& run, Problems& problems) {
   };
   problems.gather([&] {
     try {
-      const std::unique_ptr<Samples> samples = task.train_samples(run.data, sample_choices(c));
+      const std::unique_ptr<Samples> samples = task.train_samples(*run.data, sample_choices(c));
       look_at(*samples);
       note_passes(samples->size());
     } catch (const Error& error) {
@@ -152,10 +154,10 @@ void check_data(PreparedRun& run, Problems& problems) {
     problems.gather(
         [&] {
           try {
-            look_at(*task.valid_samples(run.data, valid_choices(c)));
+            look_at(*task.valid_samples(*run.data, valid_choices(c)));
           } catch (const Error& error) {
             if (!c.valid_data.empty() || of_training == error.what()) throw;
-            if (run.data.token_files() != nullptr)
+            if (run.data->token_files() != nullptr)
               throw error.with(
                   "with split 1,0,0 nothing is validated on, and valid-data names "
                   "token files to validate on");
@@ -165,8 +167,8 @@ void check_data(PreparedRun& run, Problems& problems) {
           }
         },
         {"held-out"});
-  const std::int64_t known = run.data.vocabulary.size(),
-                     least = vocabulary_for(c.model.family, run.data.vocabulary);
+  const std::int64_t known = run.data->vocabulary.size(),
+                     least = vocabulary_for(c.model.family, run.data->vocabulary);
   const bool learned = c.vocabulary == VocabularyKind::Bpe && !run.from && !run.init;
   if (learned && c.model.vocabulary > least)
     run.notices.push_back(
@@ -175,8 +177,8 @@ void check_data(PreparedRun& run, Problems& problems) {
              " is the same model without rows that no token uses"));
   // A resumed run keeps its vocabulary; of a learned one find_problems has told.
   const bool told = c.vocabulary == VocabularyKind::Bpe &&
-                    c.model.vocabulary < vocabulary_for(c.model.family, Bpe::kBytes);
-  const VocabularyKind kind = run.data.vocabulary.kind();
+                    c.model.vocabulary < vocabulary_for(c.model.family, kByteTokens);
+  const VocabularyKind kind = run.data->vocabulary.kind();
   // Of a folder's model that has fewer rows than its tokenizer has tokens, only ids that come
   // count.
   const bool may_lack =
@@ -211,7 +213,7 @@ void take_test_data(PreparedRun& run, Problems& problems) {
   problems.gather(
       [&] {
         try {
-          run.test.emplace(load_test_data(c, run.data));
+          run.test = std::make_shared<const Dataset>(load_test_data(c, *run.data));
         } catch (const Error& error) {
           throw error.with("in the data to test on at the end of the run (test-data)");
         }

@@ -5,12 +5,13 @@
 #include <string>
 
 #include "tessera/config/problems.h"
-#include "tessera/data/dataset.h"
 #include "tessera/train/prepare.h"
 #include "tessera/train/row_data.h"
 #include "tessera/train/run_source.h"
 
 namespace tessera {
+
+struct Dataset;
 
 /// What trains and what is held out, in the ids that the weights of `base` were trained on, if
 /// there are some. None: it cannot be read, or `config` was refused before.

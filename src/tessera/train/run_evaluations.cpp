@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
 #include "tessera/train/programs.h"
 
@@ -25,7 +26,7 @@ bool RunEvaluations::measure(const Samples& samples, Validation& measured) {
 bool RunEvaluations::validate(std::int64_t step, std::int64_t consumed) {
   if (parts_.held_out == nullptr || parts_.metrics.valid_step() == step) return true;
   const std::int64_t epoch = epochs_.ended(consumed);
-  const std::unique_ptr<Judge> judge = epoch > 0 ? epochs_.begin(parts_.run.data) : nullptr;
+  const std::unique_ptr<Judge> judge = epoch > 0 ? epochs_.begin(*parts_.run.data) : nullptr;
   Validation measured(parts_.setup.task().means, judge.get());
   if (!measure(*parts_.held_out, measured)) return false;
   const double loss = measured.loss();

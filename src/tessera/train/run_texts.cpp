@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/text_model.h"
 
@@ -31,17 +32,17 @@ void RunTexts::show(std::int64_t step) {
   const GenerateOptions options{.tokens = config.sample_tokens,
                                 .temperature = task_.text->temperature,
                                 .seed = static_cast<std::uint64_t>(config.seed)};
-  TextModel model(crew_, writing_to_an_end(*task_.text, config, run_.data.vocabulary));
+  TextModel model(crew_, writing_to_an_end(*task_.text, config, run_.data->vocabulary));
   unless_not_finite(step, "sample", [&] {
     tell(options_.callbacks, &TrainCallback::on_sample, step,
-         sample_to_show(model, task_, shown_, run_.data.vocabulary, options));
+         sample_to_show(model, task_, shown_, run_.data->vocabulary, options));
   });
 }
 
 bool RunTexts::score(std::int64_t step, const Samples& samples, NamedMeans& means) {
   const std::int64_t count = std::min(run_.config.eval_texts, samples.size());
   if (count == 0) return true;
-  const Vocabulary& vocabulary = run_.data.vocabulary;
+  const Vocabulary& vocabulary = run_.data->vocabulary;
   TextModel model(crew_, *task_.text);
   std::vector<std::string> sources, written, references;
   std::vector<Beginning> beginnings;

@@ -4,6 +4,7 @@
 
 #include "tessera/base/counted.h"
 #include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
 #include "tessera/train/row_data.h"
 

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "tessera/config/config.h"
-#include "tessera/data/dataset.h"
 
 namespace tessera {
+
+struct Dataset;
 
 /// Weights that a run begins with, as far as tasks care.
 struct StartModel {

@@ -7,8 +7,10 @@
 #include "tessera/base/text.h"
 #include "tessera/config/fields/row.h"
 #include "tessera/config/told_fields.h"
+#include "tessera/data/dataset.h"
 #include "tessera/files/other_kinds.h"
 #include "tessera/models/family.h"
+#include "tessera/token_files/token_files.h"
 #include "tessera/train/prepare.h"
 
 namespace tessera {

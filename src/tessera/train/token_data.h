@@ -5,9 +5,11 @@
 #include <vector>
 
 #include "tessera/config/config.h"
-#include "tessera/data/dataset.h"
 
 namespace tessera {
+
+struct Dataset;
+class Vocabulary;
 
 /// config.data names token files. Errors: Fault::Usage: as of names_token_files.
 bool trains_on_token_files(const RunConfig& config);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "tessera/config/recorded.h"
+#include "tessera/data/dataset.h"
 #include "tessera/files/file.h"
 #include "tessera/models/family.h"
 #include "tessera/train/about_run.h"
@@ -108,9 +109,9 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
       isa_(device.isa()),
       f32_products_(device.f32_products()),
       setup_(run_.config),
-      samples_(task().train_samples(run_.data, sample_choices(config()))),
+      samples_(task().train_samples(*run_.data, sample_choices(config()))),
       held_out_(validates(config(), task())
-                    ? task().valid_samples(run_.data, valid_choices(config()))
+                    ? task().valid_samples(*run_.data, valid_choices(config()))
                     : nullptr),
       output_(absolute_path(config().output)),
       lock_(config().output, run_.notices, options_.calls),
@@ -138,7 +139,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   if (!shortage.empty()) tell(&TrainCallback::on_notice, shortage);
   share_.emplace(compiled.plan, save_options(config(), options_.calls), std::move(background));
   memory_.outside = outside_arena(
-      compiled, run_.data.find_texts() == nullptr ? 0 : std::ssize(run_.data.texts().tokens.all()));
+      compiled, run_.data->find_texts() == nullptr ? 0 : std::ssize(run_.data->texts().tokens.all()));
   crew_.emplace(std::move(compiled.plan), device, options_.world, options_.executor);
   crew_->set_saver(*share_);
   runs_.emplace(*crew_);
