@@ -9,6 +9,7 @@
 #include "tessera/ops/random.h"
 #include "tessera/ops/shape_ops.h"
 
+// Shapes below: b batch, s context, d width, v rows of a table.
 namespace tessera {
 
 namespace {
@@ -37,7 +38,7 @@ Value linear(Value x, std::string_view name, std::int64_t out, LinearOptions opt
   Builder& builder = x.builder();
   const Scope scope(builder, name, where);
   const Value weight = parameter(builder, "weight", {out, x.shape().back()}, options.init);
-  const Value y = matmul(x, weight, {.trans_b = true}, where);
+  const Value y = matmul(x, weight, {.trans_b = true}, where);  // [..., in] -> [..., out]
   return options.bias ? y + parameter(builder, "bias", {out}, options.bias_init) : y;
 }
 
@@ -46,7 +47,7 @@ EmbeddingResult embedding(Value ids, std::string_view name, std::int64_t rows, s
   Builder& builder = ids.builder();
   const Scope scope(builder, name, where);
   const Value weight = parameter(builder, "weight", {rows, width}, init);
-  return {gather(ids, weight, where), weight};
+  return {gather(ids, weight, where), weight};  // [b, s] -> [b, s, d], [v, d]
 }
 
 Value learned_positions(Value x, std::string_view name, std::int64_t context,
@@ -62,7 +63,7 @@ Value learned_positions(Value x, std::string_view name, std::int64_t context,
   const auto row = [&](Value position) {
     return unread == 0 ? position : position + builder.constant(double(unread), DType::I32);
   };
-  if (at.valid()) return x + gather(row(at), weight, where);
+  if (at.valid()) return x + gather(row(at), weight, where);  // [b, s, d] + [b, s, d]
   if (first.valid())
     return x + gather(row(iota(builder, {length}, 0, DType::I32, where) + first), weight, where);
   return x + (length == unread + context ? weight : slice(weight, 0, unread, length, where));
@@ -73,13 +74,13 @@ Value sinusoidal_positions(Value x, Value first, double base, Where where) {
   const std::int64_t length = x.shape()[1], width = x.shape().back();
   require(width % 2 == 0, "sinusoidal positions: width ", width, " is odd; choose an even width");
   const Shape half{length, width / 2};
-  Value position = iota(builder, half, 0, DType::F32, where);
+  Value position = iota(builder, half, 0, DType::F32, where);  // [s, d / 2]
   if (first.valid()) position = position + cast(first, DType::F32);
   const Value channel = iota(builder, half, 1, DType::F32, where);
   const Value angle =
       position * exp(channel * (-2.0 * std::log(base) / static_cast<double>(width)));
-  constexpr double kQuarterTurn = 1.5707963267948966;  // sin(a) = cos(a - pi/2)
-  return x + concat({cos(angle - kQuarterTurn), cos(angle)}, 1, where);
+  constexpr double kQuarterTurn = 1.5707963267948966;                    // sin(a) = cos(a - pi/2)
+  return x + concat({cos(angle - kQuarterTurn), cos(angle)}, 1, where);  // [b, s, d] + [s, d]
 }
 
 Value relative_bias(Builder& builder, std::string_view name, std::int64_t heads,
@@ -91,7 +92,7 @@ Value relative_bias(Builder& builder, std::string_view name, std::int64_t heads,
   const Shape shape{queries, keys};
   Value query = iota(builder, shape, 0, DType::I32, where);
   if (first.valid()) query = query + first;
-  const Value before = query - iota(builder, shape, 1, DType::I32, where);
+  const Value before = query - iota(builder, shape, 1, DType::I32, where);  // [queries, keys]
   const auto number = [&](std::int64_t value) {
     return builder.constant(static_cast<double>(value), DType::I32, where);
   };
@@ -101,7 +102,7 @@ Value relative_bias(Builder& builder, std::string_view name, std::int64_t heads,
     kind = kind + cast(less_equal(number(begin), distance), DType::I32);
   if (both) kind = kind + cast(less(before, number(0)), DType::I32) * number(kinds);
   const Value table = parameter(builder, "weight", {of.count, heads}, init);
-  return transpose(gather(kind, table, where), {2, 0, 1}, where);
+  return transpose(gather(kind, table, where), {2, 0, 1}, where);  // [heads, queries, keys]
 }
 
 Value layer_norm_layer(Value x, std::string_view name, double eps, bool bias, Where where) {

@@ -25,13 +25,13 @@ Value Mean::value() const {
 
 Mean masked_mean(Value losses, Value mask) {
   const Scope scope(losses.builder(), "loss");
-  return {sum_all(losses * mask), sum_all(mask)};
+  return {sum_all(losses * mask), sum_all(mask)};  // [b, ...] -> scalars
 }
 
 Mean cross_entropy_mean(Value logits, Value labels) {
   const Scope scope(logits.builder(), "loss");
-  const Value count = sum_all(counted_labels(labels));
-  return {sum_all(cross_entropy(logits, labels, kIgnoredLabel).loss), count};
+  const Value count = sum_all(counted_labels(labels));                         // [b, s] -> a scalar
+  return {sum_all(cross_entropy(logits, labels, kIgnoredLabel).loss), count};  // of [b, s, v]
 }
 
 Mean cross_entropy_mean(Value logits, Value labels, Value mask) {
@@ -46,7 +46,8 @@ Mean cross_entropy_mean(Value logits, Value labels, Value mask) {
 Mean accuracy(Value logits, Value labels) {
   const Scope scope(logits.builder(), "accuracy");
   const Value counted = counted_labels(labels);
-  const Value right = cast(less_equal(max(logits, -1), pick(logits, labels)), DType::F32);
+  const Value right =
+      cast(less_equal(max(logits, -1), pick(logits, labels)), DType::F32);  // [b, s]
   return {sum_all(right * counted), sum_all(counted)};
 }
 

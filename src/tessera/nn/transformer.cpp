@@ -13,6 +13,8 @@
 #include "tessera/ops/shape_ops.h"
 #include "tessera/ops/softmax.h"
 
+// Shapes below: b batch, s context (of queries), t context (of keys), d width, g key-value heads, r
+// query heads of each, e width of a head, h hidden width of feed-forward.
 namespace tessera {
 
 namespace {
@@ -47,7 +49,7 @@ Value seen_of(const Visible& visible, Builder& builder, std::int64_t s, std::int
   Value out;
   if (visible.causal)
     out = less_equal(iota(builder, {s, t}, 1, DType::I32, where),
-                     iota(builder, {s, t}, 0, DType::I32, where));
+                     iota(builder, {s, t}, 0, DType::I32, where));  // [s, t]
   if (!visible.mask.valid()) return out;
   const Shape& shape = visible.mask.shape();
   const std::int64_t queries = shape.ndim() == 3 ? s : 1;
@@ -67,11 +69,11 @@ Value biased_attention(Value q, Value k, Value v, const TransformerLayer& layer,
   const double scale = layer.attention_scale == 0 ? 1 / std::sqrt(static_cast<double>(shape[4]))
                                                   : layer.attention_scale;
   Value scores = einsum("b s g r e, b t g e -> b g r s t", scale == 1 ? q : q * scale, k, where);
-  scores = scores + reshape(visible.bias, {g, r, s, t}, where);
+  scores = scores + reshape(visible.bias, {g, r, s, t}, where);  // [b, g, r, s, t]
   const Value seen = seen_of(visible, builder, s, t, where);
   if (seen.valid()) scores = select(seen, scores, builder.constant(kUnseen, scores.dtype(), where));
   const Value shares = dropout_layer(softmax(scores, -1, where), layer.attention_dropout, pass.step,
-                                     "dropout", where);
+                                     "dropout", where);  // [b, g, r, s, t]
   return einsum("b g r s t, b t g e -> b s g r e", shares, v, where);
 }
 
@@ -80,18 +82,19 @@ Value attended(Value q, Value k, Value v, std::int64_t width, const TransformerL
                const Visible& visible, const Pass& pass, Where where) {
   Value y;
   if (visible.bias.valid()) {
-    y = biased_attention(q, k, v, layer, visible, pass, where);
+    y = biased_attention(q, k, v, layer, visible, pass, where);  // [b, s, g, r, e]
   } else {
     AttentionOptions options;
     options.causal = visible.causal;
     options.scale = layer.attention_scale;
     const bool drop = pass.step.valid() && layer.attention_dropout > 0;
     if (drop) options.dropout = layer.attention_dropout;
-    y = attention(q, k, v, visible.mask, drop ? pass.step : Value(), options, where).y;
+    y = attention(q, k, v, visible.mask, drop ? pass.step : Value(), options, where).y;  // the same
   }
   const Shape& shape = q.shape();
   const Value out = linear(reshape(y, {shape[0], shape[1], shape[2] * shape[3] * shape[4]}), "proj",
-                           width, {layer.bias || layer.attention_bias, layer.residual_init}, where);
+                           width, {layer.bias || layer.attention_bias, layer.residual_init},
+                           where);  // [b, s, g r e] -> [b, s, d]
   return dropout_layer(out, layer.hidden_dropout, pass.step, "residual_dropout", where);
 }
 
@@ -107,7 +110,7 @@ Value remembered(Value x, std::string_view name, const Pass& pass, Where where) 
   const Value cache =
       builder.state(name, {x.dtype(), {shape[0], pass.room, shape[2], shape[3]}, {}}, Role::Cache,
                     {Init::Kind::Constant, 0}, where);
-  const Value all = dynamic_update(cache, x, 1, pass.position, where);
+  const Value all = dynamic_update(cache, x, 1, pass.position, where);  // [b, room, g, e]
   builder.next(cache, all);
   return all;
 }
@@ -186,7 +189,7 @@ Value attention_mask(Value input_mask, Where where) {
                           ? input_mask
                           : not_equal(input_mask, builder.constant(0, input_mask.dtype()));
   const Value before = less_equal(iota(builder, {s, s}, 1, DType::I32, where),
-                                  iota(builder, {s, s}, 0, DType::I32, where));
+                                  iota(builder, {s, s}, 0, DType::I32, where));  // [s, s]
   return logical_and(logical_and(reshape(token, {b, s, 1}), reshape(token, {b, 1, s})), before);
 }
 
@@ -201,22 +204,22 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
   const Scope scope(builder, "attn", where);
   const std::int64_t b = x.shape()[0], s = x.shape()[1], d = x.shape().back();
   const auto [g, r, e] = heads_of(d, layer, where);
-  const Value qkv = linear(x, "qkv", g * (r + 2) * e, of_attention(layer), where);
-  const Value split = reshape(qkv, {b, s, g, r + 2, e});
-  Value q = slice(split, 3, 0, r);                         // [b, s, g, r, e]
-  Value k = reshape(slice(split, 3, r, 1), {b, s, g, e});  // [b, s, g, e]
-  Value v = reshape(slice(split, 3, r + 1, 1), {b, s, g, e});
+  const Value qkv = linear(x, "qkv", g * (r + 2) * e, of_attention(layer), where);  // [b, s, ...]
+  const Value split = reshape(qkv, {b, s, g, r + 2, e});       // r queries, a key and a value
+  Value q = slice(split, 3, 0, r);                             // [b, s, g, r, e]
+  Value k = reshape(slice(split, 3, r, 1), {b, s, g, e});      // [b, s, g, e]
+  Value v = reshape(slice(split, 3, r + 1, 1), {b, s, g, e});  // [b, s, g, e]
   if (layer.rotary) {
     Value positions = iota(builder, {b, s}, 1, DType::I32, where);
-    if (pass.position.valid()) positions = positions + pass.position;
+    if (pass.position.valid()) positions = positions + pass.position;  // [b, s]
     q = rope(q, positions, layer.rope_base, false, where);
     k = rope(k, positions, layer.rope_base, false, where);
   }
   if (!pass.position.valid()) return attended(q, k, v, d, layer, visible, pass, where);
   require(visible.causal && !visible.mask.valid(), "attention at ", where.file, ":", where.line,
           ": with caches it must be causal, without a mask");
-  k = remembered(k, "keys", pass, where);
-  v = remembered(v, "values", pass, where);
+  k = remembered(k, "keys", pass, where);    // [b, room, g, e]
+  v = remembered(v, "values", pass, where);  // [b, room, g, e]
   const Visible before{.causal = false,
                        .mask = seen_from(pass.position, b, s, pass.room, where),
                        .bias = visible.bias};
@@ -231,7 +234,7 @@ Value cross_attention(Value x, const Encoded& encoded, const TransformerLayer& l
   const auto [g, r, e] = heads;
   const Value q = reshape(linear(x, "q", g * r * e, of_attention(layer), where), {b, s, g, r, e});
   if (encoded.kept == 0) {
-    const auto [k, v] = encoded_keys(encoded.values, heads, layer, where);
+    const auto [k, v] = encoded_keys(encoded.values, heads, layer, where);  // [b, t, g, e] each
     return attended(q, k, v, d, layer, encoded.visible, pass, where);
   }
   const Kept kept = kept_of(x.builder(), b, encoded.kept, heads, x.dtype(), where);
@@ -246,7 +249,7 @@ void keep_encoded(const Encoded& encoded, std::int64_t width, const TransformerL
   const Scope scope(builder, "cross", where);
   const Heads heads = heads_of(width, layer, where);
   const std::int64_t b = encoded.values.shape()[0], t = encoded.values.shape()[1];
-  const auto [k, v] = encoded_keys(encoded.values, heads, layer, where);
+  const auto [k, v] = encoded_keys(encoded.values, heads, layer, where);  // [b, t, g, e] each
   const Kept kept = kept_of(builder, b, t, heads, encoded.values.dtype(), where);
   builder.next(kept.keys, k);
   builder.next(kept.values, v);
@@ -257,7 +260,7 @@ void keep_encoded(const Encoded& encoded, std::int64_t width, const TransformerL
   // Written into the old value, so that it is computed where the cache lies: a mask alone depends
   // on no parameter, and belongs to no stage.
   const Value one = builder.constant(1, DType::I32, where);
-  const Value seen = mask.valid() ? cast(mask, DType::I32) : broadcast_to(one, {b, t});
+  const Value seen = mask.valid() ? cast(mask, DType::I32) : broadcast_to(one, {b, t});  // [b, t]
   builder.next(kept.seen,
                dynamic_update(kept.seen, seen, 1, builder.constant(0, DType::I32), where));
 }
@@ -268,7 +271,7 @@ Value feed_forward(Value x, const TransformerLayer& layer, const Pass& pass, Whe
                      hidden = layer.ffn_width == 0 ? 4 * width : layer.ffn_width;
   const bool bias = layer.bias || layer.ffn_bias;
   const LinearOptions wide{bias, layer.init}, down{bias, layer.residual_init};
-  const auto up = [&] { return linear(x, "up", hidden, wide, where); };
+  const auto up = [&] { return linear(x, "up", hidden, wide, where); };  // [b, s, d] -> [b, s, h]
   Value y;
   switch (layer.feed_forward) {
     case FeedForward::Relu: y = relu(up()); break;
@@ -276,14 +279,14 @@ Value feed_forward(Value x, const TransformerLayer& layer, const Pass& pass, Whe
     case FeedForward::GeluTanh: y = gelu(up(), GeluForm::Tanh); break;
     case FeedForward::SwiGlu:
     case FeedForward::GeGlu: {
-      const Value gate = linear(x, "gate", hidden, wide, where);
+      const Value gate = linear(x, "gate", hidden, wide, where);  // [b, s, h]
       const bool swish = layer.feed_forward == FeedForward::SwiGlu;
       y = (swish ? silu(gate) : gelu(gate, GeluForm::Tanh)) * up();
       break;
     }
   }
   y = dropout_layer(y, layer.activation_dropout, pass.step, "activation_dropout", where);
-  return linear(y, "down", width, down, where);
+  return linear(y, "down", width, down, where);  // [b, s, h] -> [b, s, d]
 }
 
 Value encoder_layer(Value x, const TransformerLayer& layer, const Visible& visible,

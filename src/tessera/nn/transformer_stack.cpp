@@ -71,7 +71,7 @@ void keep_for_decoder(const Encoded& encoded, std::int64_t width, const Transfor
 Value transformer(Value source, Value target, const TransformerConfig& config,
                   const Visible& of_source, const Visible& of_target, const Pass& pass,
                   Where where) {
-  const Value encoded = transformer_encoder(source, config, of_source, pass, where);
+  const Value encoded = transformer_encoder(source, config, of_source, pass, where);  // [b, t, d]
   return transformer_decoder(target, {encoded, {.mask = of_source.mask}}, config, of_target, pass,
                              where);
 }
