@@ -33,6 +33,17 @@ for words in "--no-install build" "build --no-install"; do
   ! grep -q "apt-get\|sudo" said.$$ || wrong "dev $words installs"
   grep -q "ninja .*tessera rapidformer examples" said.$$ || wrong "dev $words does not build"
 done
+
+# `test ROOM` builds that room's tests and runs them alone; words that are no room are refused before anything is built.
+cp "$(dirname "$dev")/CMakeLists.txt" "$copy"
+: >said.$$
+SAID=$PWD/said.$$ PATH=$PWD/bin.$$:$PATH "$copy/dev" test ops -R Softmax 2>told.$$ || wrong "dev test ops: $(cat told.$$)"
+grep -q "^ninja -C build/edit .* tests_of_ops$" said.$$ || wrong "dev test ops does not build the room's tests alone"
+grep -q "^ctest --test-dir build/edit .*-L ^ops\$ -R Softmax$" said.$$ || wrong "dev test ops does not run them alone"
+: >said.$$
+if SAID=$PWD/said.$$ PATH=$PWD/bin.$$:$PATH "$copy/dev" test oops 2>told.$$; then wrong "dev tests a room that is not there"; fi
+grep -q "no room oops to test; there are: base .*rapidformer" told.$$ || wrong "dev test oops: $(cat told.$$)"
+[ ! -s said.$$ ] || wrong "dev test oops runs: $(cat said.$$)"
 rm -rf said.$$ told.$$ bin.$$ "$copy"
 
 # Every package of the list has its line in the docs, so that none slips in unweighed.
