@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "tessera/data/buckets.h"
-#include "tessera/data/data_kind.h"
 #include "tessera/data/packing.h"
+#include "tessera/token_files/data_split.h"
 #include "tessera/token_files/samples.h"
 
 namespace tessera {

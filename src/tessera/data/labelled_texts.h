@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "tessera/data/buckets.h"
-#include "tessera/data/data_kind.h"
+#include "tessera/token_files/data_split.h"
 #include "tessera/token_files/samples.h"
 #include "tessera/tokenizers/text_frame.h"
 

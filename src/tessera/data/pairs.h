@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/data/data_kind.h"
+#include "tessera/token_files/data_split.h"
 
 namespace tessera {
 

@@ -6,9 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "tessera/data/data_kind.h"
 #include "tessera/data/questions.h"
 #include "tessera/data/rows.h"
+#include "tessera/files/text.h"
+#include "tessera/token_files/data_split.h"
 #include "tessera/token_files/samples.h"
 #include "tessera/tokenizers/text_frame.h"
 #include "tessera/tokenizers/tokenizer.h"

@@ -1,5 +1,6 @@
 #include "tessera/data/tagged_rows.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "tessera/base/counted.h"
