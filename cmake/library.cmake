@@ -42,17 +42,11 @@ set_target_properties(tessera rapidformer tessera_shared PROPERTIES INSTALL_RPAT
 install(TARGETS tessera rapidformer DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS tessera_shared EXPORT shared DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS tessera_static EXPORT static DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# The public headers are those that lie directly in the folder of a room; what is in folders below is internal, and so are
-# the parts of tokenizers.
-set(FACE_tokenizers tokenizer tokenizer_choice bpe merge_table text_pieces vocabulary text_encoder text_frame
- )
-foreach(ROOM ${ROOMS})
-  file(GLOB HEADERS CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/tessera/${ROOM}/*.h)
-  if(FACE_${ROOM})
-    list(TRANSFORM FACE_${ROOM} REPLACE "(.+)" "${PROJECT_SOURCE_DIR}/src/tessera/${ROOM}/\\1.h" OUTPUT_VARIABLE HEADERS)
-  endif()
-  install(FILES ${HEADERS} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tessera/${ROOM})
-endforeach()
+get_property(FACES GLOBAL PROPERTY TESSERA_FACES)
+install(CODE "set(SOURCES \"${PROJECT_SOURCE_DIR}/src/tessera\")
+set(FACES ${FACES})
+set(FOLDER \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_INCLUDEDIR}/tessera\")")
+install(SCRIPT cmake/install_headers.cmake)
 
 foreach(KIND shared static)
   install(EXPORT ${KIND} FILE tessera-${KIND}.cmake NAMESPACE tessera:: DESTINATION ${PACKAGE})

@@ -11,9 +11,10 @@ function(compile_together TARGET)
   endif()
 endfunction()
 
-# room(NAME USES ROOM... LINKS TARGET... HEADERS TARGET... WITHOUT FOLDER... APART): the library of one folder under
-# src/tessera, less some in it, as target tessera_NAME. HEADERS: libraries of which nothing is linked. APART: its sources
-# are compiled one at a time (those of Highway are compiled once per instruction set as well).
+# room(NAME USES ROOM... LINKS TARGET... HEADERS TARGET... WITHOUT FOLDER... FACE HEADER... APART): the library of one folder
+# under src/tessera, less some in it, as target tessera_NAME. HEADERS: libraries of which nothing is linked. FACE: at most
+# six of its headers, without .h, that programs outside of this tree may include. APART: its sources are compiled one at a
+# time (those of Highway are compiled once per instruction set as well).
 #
 # Its include root holds only itself, and it inherits the roots of the rooms that it uses: an include that points up or
 # sideways is not found, so it does not compile. Sources are globbed: adding a file edits no build file.
@@ -22,7 +23,7 @@ endfunction()
 # do not depend on their position. Nobody puts another function in the place of one of ours, so calls within a file are
 # inlined as if they were not shared. Names of files that are compiled in are relative to the project.
 function(room NAME)
-  cmake_parse_arguments(ARG "APART" "" "USES;LINKS;HEADERS;WITHOUT" ${ARGN})
+  cmake_parse_arguments(ARG "APART" "" "USES;LINKS;HEADERS;WITHOUT;FACE" ${ARGN})
   file(GLOB_RECURSE SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/tessera/${NAME}/*.cpp)
   list(FILTER SOURCES EXCLUDE REGEX "/main.cpp$")
   foreach(FOLDER ${ARG_WITHOUT})
@@ -49,6 +50,12 @@ function(room NAME)
     target_include_directories(${TARGET} INTERFACE ${ROOT})
     target_link_libraries(${TARGET} INTERFACE ${USED})
   endif()
+  list(LENGTH ARG_FACE COUNT)
+  if(COUNT GREATER 6)
+    message(FATAL_ERROR "room ${NAME} has a face of ${COUNT} headers; six is the most: which can be included by another?")
+  endif()
+  list(TRANSFORM ARG_FACE REPLACE "(.+)" "${NAME}/\\1.h")
+  set_property(GLOBAL APPEND PROPERTY TESSERA_FACES ${ARG_FACE})
   set_property(GLOBAL APPEND PROPERTY TESSERA_ROOMS ${NAME})
   set_property(GLOBAL PROPERTY TESSERA_USES_${NAME} ${ARG_USES})  # for tests/repo/rooms_test.sh
 endfunction()

@@ -20,12 +20,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/comm/local.h"
-#include "tessera/ops/matmul.h"
-#include "tessera/plan/compile.h"
-#include "tessera/shard/auto_parallel.h"
-#include "tessera/shard/shard.h"
-#include "tessera/train/crew.h"
+#include "tessera/tessera.h"
 
 namespace {
 

@@ -18,14 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/apps/command.h"
-#include "tessera/comm/local.h"
-#include "tessera/models/causal_lm.h"
-#include "tessera/models/layer.h"
-#include "tessera/ops/elementwise.h"
-#include "tessera/ops/matmul.h"
-#include "tessera/ops/shape_ops.h"
-#include "tessera/train/trainer.h"
+#include "tessera/tessera.h"
 
 using namespace tessera;
 // [end]

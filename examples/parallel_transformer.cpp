@@ -12,16 +12,7 @@
 #include <random>
 #include <vector>
 
-#include "tessera/comm/local.h"
-#include "tessera/models/op_parallel_config.h"
-#include "tessera/nn/loss.h"
-#include "tessera/nn/optimizer.h"
-#include "tessera/nn/transformer_stack.h"
-#include "tessera/ops/elementwise.h"
-#include "tessera/passes/grad.h"
-#include "tessera/plan/compile.h"
-#include "tessera/train/crew.h"
-#include "tessera/train/step.h"
+#include "tessera/tessera.h"
 
 using namespace tessera;
 

@@ -17,15 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/comm/local.h"
-#include "tessera/nn/loss.h"
-#include "tessera/nn/optimizer.h"
-#include "tessera/ops/matmul.h"
-#include "tessera/passes/grad.h"
-#include "tessera/plan/compile.h"
-#include "tessera/shard/auto_parallel.h"
-#include "tessera/train/crew.h"
-#include "tessera/train/step.h"
+#include "tessera/tessera.h"
 
 namespace {
 

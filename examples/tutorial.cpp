@@ -12,16 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "tessera/comm/local.h"
-#include "tessera/nn/layers.h"
-#include "tessera/nn/optimizer.h"
-#include "tessera/ops/elementwise.h"
-#include "tessera/ops/reduce.h"
-#include "tessera/ops/softmax.h"
-#include "tessera/passes/grad.h"
-#include "tessera/plan/compile.h"
-#include "tessera/train/crew.h"
-#include "tessera/train/step.h"
+#include "tessera/tessera.h"
 
 using namespace tessera;
 // [end]

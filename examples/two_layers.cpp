@@ -11,15 +11,7 @@
 #include <random>
 #include <vector>
 
-#include "tessera/comm/local.h"
-#include "tessera/nn/layers.h"
-#include "tessera/nn/optimizer.h"
-#include "tessera/ops/elementwise.h"
-#include "tessera/ops/reduce.h"
-#include "tessera/passes/grad.h"
-#include "tessera/plan/compile.h"
-#include "tessera/train/crew.h"
-#include "tessera/train/step.h"
+#include "tessera/tessera.h"
 
 using namespace tessera;
 

@@ -24,22 +24,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/checkpoint/checkpoint.h"
-#include "tessera/comm/local.h"
-#include "tessera/comm/processes.h"
-#include "tessera/nn/optimizer.h"
-#include "tessera/ops/elementwise.h"
-#include "tessera/ops/matmul.h"
-#include "tessera/ops/reduce.h"
-#include "tessera/passes/grad.h"
-#include "tessera/passes/merge_pads.h"
-#include "tessera/passes/simplify.h"
-#include "tessera/plan/traffic.h"
-#include "tessera/runtime/executor.h"
-#include "tessera/shard/auto_parallel.h"
-#include "tessera/shard/shard.h"
-#include "tessera/train/save_graphs.h"
-#include "tessera/train/step.h"
+#include "tessera/tessera.h"
 
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include <cstdio>
 
-#include "tessera/train/callbacks.h"
+#include "tessera/tessera.h"
 
 namespace wmt {
 

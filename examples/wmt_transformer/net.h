@@ -7,11 +7,7 @@
 
 #include <cmath>
 
-#include "tessera/models/layer.h"
-#include "tessera/models/translation.h"
-#include "tessera/nn/transformer_stack.h"
-#include "tessera/ops/elementwise.h"
-#include "tessera/ops/shape_ops.h"
+#include "tessera/tessera.h"
 
 namespace wmt {
 

@@ -16,11 +16,7 @@
 
 #include "monitors.h"
 #include "net.h"
-#include "tessera/apps/command.h"
-#include "tessera/apps/training.h"
-#include "tessera/base/text.h"
-#include "tessera/launch/ranks.h"
-#include "tessera/train/output_folder.h"
+#include "tessera/tessera.h"
 
 namespace {
 

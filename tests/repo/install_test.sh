@@ -24,7 +24,7 @@ rm -rf "$t/stage"
 if [ "$names" = names ] && grep -rlF -e "$source/" -e "$build/" -e "$t" "$prefix" >"$t/said"; then
   wrong "these installed files name the source or build folder, or where they were installed first"
 fi
-for file in bin/tessera bin/rapidformer include/tessera/nn/layers.h share/tessera/examples/CMakeLists.txt share/doc/tessera/LICENSE; do
+for file in bin/tessera bin/rapidformer include/tessera/tessera.h include/tessera/nn/layers.h share/tessera/examples/CMakeLists.txt share/doc/tessera/LICENSE; do
   [ -e "$prefix/$file" ] || wrong "$file is not installed"
 done
 ok "installed twice, with DESTDIR, moved"
@@ -34,6 +34,8 @@ ok "installed twice, with DESTDIR, moved"
 cd "$prefix/include"
 find tessera -name '*.h' | LC_ALL=C sort >"$t/headers"
 ! find tessera -mindepth 3 -name '*.h' | grep . || wrong "internal headers are installed"
+most=165  # headers that a reader must expect to meet
+[ "$(wc -l <"$t/headers")" -le $most ] || wrong "$(wc -l <"$t/headers") headers are installed, more than $most"
 posix='<(poll|sched|signal|sys/types)\.h>'
 ! grep -rhE '#include <[^>]*[/.]' tessera | grep -vE "$posix" || wrong "headers include other libraries"
 while read -r header; do

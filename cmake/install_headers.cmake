@@ -1,0 +1,18 @@
+# Run when it is installed: SOURCES is src/tessera, FACES the headers of the rooms for programs outside of this tree, as
+# "nn/layers.h", and FOLDER where headers go. Installs these, tessera.h, and what they include, so that nobody lists it.
+set(FOUND tessera.h ${FACES})
+while(FOUND)
+  list(POP_FRONT FOUND HEADER)
+  list(FIND DONE ${HEADER} AT)
+  if(AT GREATER -1)
+    continue()
+  endif()
+  list(APPEND DONE ${HEADER})
+  file(STRINGS ${SOURCES}/${HEADER} LINES REGEX "^#include \"tessera/")
+  list(TRANSFORM LINES REPLACE "^#include \"tessera/([^\"]+)\".*" "\\1")
+  list(APPEND FOUND ${LINES})
+endwhile()
+foreach(HEADER ${DONE})
+  cmake_path(GET HEADER PARENT_PATH ROOM)
+  file(INSTALL ${SOURCES}/${HEADER} DESTINATION ${FOLDER}/${ROOM})
+endforeach()
