@@ -1,4 +1,8 @@
 #pragma once
+/// The room `apps`: the command, one file for each subcommand.
+/// For: flags to calls, results to lines.
+/// Not for: anything that a program without a command line would want.
+///
 /// The `tessera` command: docs/command.md.
 
 #include <functional>

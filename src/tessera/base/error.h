@@ -1,4 +1,10 @@
 #pragma once
+/// The room `base`: errors, text, Unicode, hashes, random numbers by counter.
+/// For: what any room may need that knows neither tensors nor files.
+/// Not for: what one room alone needs, which stays there; there is no room of odds and ends.
+/// Rejected: libraries that Debian does not package. What is small is written here (MD5, Philox),
+/// what is not comes from a package (xxHash, utf8proc): docs/decisions.md, docs/dependencies.md.
+///
 /// Errors: what, where, and what to do.
 ///
 /// Input from outside fails with `Error` (the user can fix it); a broken promise between our own

@@ -1,4 +1,9 @@
 #pragma once
+/// The room `bench`: what turns of a measurement tell, and where contestants stand.
+/// For: `tessera bench`, in processes that take turns, so that a busy machine is busy for all of
+/// them.
+/// Not for: single kernels (the programs of the folder bench/).
+///
 /// One turn of a contestant: a short training run in a process of its own, and what it tells.
 
 #include <cstdint>

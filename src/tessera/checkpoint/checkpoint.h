@@ -1,4 +1,11 @@
 #pragma once
+/// The room `checkpoint`: a folder of tensors, by blocks with hashes.
+/// For: whole states that any mesh can load; nothing is lost where a process is killed.
+/// Not for: when to save and what to keep (train), or the folders of others (pretrained).
+/// Rejected: files of the shards as one mesh has them: the fastest save, which no other mesh can
+/// read. One rank that gathers all: each writes the part that it holds, and a save takes the memory
+/// of one share.
+///
 /// Checkpoints: the whole state of a run as logical tensors, written so that a crash at any moment
 /// leaves the last one intact, and checked against hashes whenever bytes are read back.
 ///

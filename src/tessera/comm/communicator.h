@@ -1,4 +1,12 @@
 #pragma once
+/// The room `comm`: collectives and messages among ranks, which are threads (local/) or processes
+/// (process/, over MPI or TCP).
+/// For: moving bytes, with the same sums in the same order whatever carries them.
+/// Not for: which collective is needed (passes/redistribute.h), or starting ranks (launch).
+/// Rejected: MPI's own all_reduce: its order of sums is its own, so threads and processes would
+/// give other bits; ours took 0.5 to 1.1 times as long. Collectives that block: start and wait are
+/// two calls of the plan, so that they overlap with computing, for some memory.
+///
 /// Communicators: one rank's end of a group. Backends (threads, MPI) implement this interface.
 
 #include <array>

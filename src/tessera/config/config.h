@@ -1,4 +1,10 @@
 #pragma once
+/// The room `config`: what a run is: its fields, from flags, files, presets and checkpoints.
+/// For: one row for each field, from which flag, TOML key, help and record come.
+/// Not for: what follows from the data (train/run_data.h).
+/// Rejected: stopping at the first mistake: everything that is wrong is gathered and told at once.
+/// Changing a flag that was given: a search under a memory cap changes only what was left open.
+///
 /// The configuration of a run: one value, put together from defaults, a preset, a file and flags.
 
 #include <array>

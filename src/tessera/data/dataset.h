@@ -1,4 +1,12 @@
 #pragma once
+/// The room `data`: what a run learns from: texts, rows of tables, tagged words, questions,
+/// pictures; and scores of what was learned.
+/// For: from paths to samples by number.
+/// Not for: which of these a run has (train/run_data.h), or what a task does with them
+/// (models/task.h).
+/// Rejected: other scores than those that others print: BLEU is sacreBLEU's, F1 is SQuAD's and
+/// seqeval's, computed here and held to theirs.
+///
 /// Text files to a vocabulary and a token stream, in one call.
 
 #include <cstdint>

@@ -1,4 +1,13 @@
 #pragma once
+/// The room `device`: kernels, and the interface by which a plan gets them. cpu/ is this machine's,
+/// described.cpp has one that makes none, for plans of other machines.
+/// For: an op on known shapes, at addresses that the plan decided.
+/// Not for: memory (plan), order (runtime), other ranks (comm).
+/// Rejected: oneDNN for products of bf16, and of f32 on AVX2: how fast it is depends on how
+/// operands are placed, so these are our own; it makes the others. A library for a single loop
+/// weighs more than 130 lines. One level of instructions for all machines: it is a value of the
+/// device, so tests can run below the machine's, and ranks take the lowest among them.
+///
 /// A device: makes a kernel for an op on known shapes. The plan decides the addresses of operands,
 /// results and scratch memory.
 

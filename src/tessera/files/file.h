@@ -1,4 +1,12 @@
 #pragma once
+/// The room `files`: bytes on disk: files and folders that survive kills, safetensors, JSON lines,
+/// tables.
+/// For: formats that know no model and no tokenizer, read as strictly as bytes of a stranger must
+/// be.
+/// Not for: checkpoints (checkpoint), Megatron-LM's token files (token_files).
+/// Rejected: mapped files. Their pages count as memory of the process, and a file that another
+/// process cuts short ends it by a signal; a read says what is wrong.
+///
 /// Files: read with clear errors, written so that a reader sees the old bytes or the new ones and
 /// nothing between.
 

@@ -1,4 +1,11 @@
 #pragma once
+/// The room `ir`: graphs, their builder, text form and verifier, and what an op is.
+/// For: a training step, update included, as one value that passes turn into another.
+/// Not for: which ops there are (ops), or what is done with a graph (passes, plan).
+/// Rejected: eager execution, control flow in a step, and shapes that change from step to step: the
+/// compiler sees everything and can place, overlap and plan all of it. A list of communications
+/// beside the graph: `reshard` nodes are in it, so its text shows all that will be sent.
+///
 /// The graph: an immutable SSA list of nodes with static shapes. A training step is one graph.
 
 #include <cstdint>

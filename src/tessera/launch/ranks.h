@@ -1,4 +1,12 @@
 #pragma once
+/// The room `launch`: what a process is: ranks, what starts them, signals, exit codes, the
+/// environment.
+/// For: the only place, with what is above, where the environment is read.
+/// Not for: what ranks send (comm).
+/// Rejected: ranks that begin at once: they compare flags and program first, as ranks of different
+/// flags would train together and compute wrong numbers. A hang is counted from the last sign of
+/// life, as a long save must not look like one.
+///
 /// The ranks of a command: threads of this process, or processes that a launcher started.
 
 #include <functional>

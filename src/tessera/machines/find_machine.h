@@ -1,4 +1,9 @@
 #pragma once
+/// The room `machines`: machine files, and machines that Tessera knows by name.
+/// For: pricing a plan on machines that are not here.
+/// Not for: measuring this one (runtime, `tessera doctor --calibrate`), or what prices mean
+/// (tensor/machine.h).
+///
 /// Machines by name, and from files.
 
 #include <string>

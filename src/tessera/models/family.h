@@ -1,4 +1,10 @@
 #pragma once
+/// The room `models`: families, tasks, and the parallelism of Transformers as a strategy.
+/// For: what `--family` and `--task` name, one file and one row each.
+/// Not for: layers (nn), or models in the folders of others (pretrained).
+/// Rejected: virtual functions: a family is a row of functions, most with a default, and one of a
+/// program's own is handed over beside the library's.
+///
 /// Model families: what `--family` names. A family of the library is one file and one line in
 /// family.cpp; a program adds its own by handing it over. docs/add-a-model.md shows one.
 

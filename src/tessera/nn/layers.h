@@ -1,4 +1,10 @@
 #pragma once
+/// The room `nn`: layers, losses, optimizers, schedules of the rate.
+/// For: what a model is written with, as functions over the values of a graph.
+/// Not for: whole models (models), or how they are split (shard, models/parallel.h).
+/// Rejected: layers as objects with a forward(): a function needs no second phase, and its
+/// parameters are states of the graph. Weights as [in, out]: they are [out, in] as PyTorch's.
+///
 /// Layers: functions that add nodes to a graph and declare their parameters as states of it.
 
 #include <string_view>

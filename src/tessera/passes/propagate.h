@@ -1,4 +1,13 @@
 #pragma once
+/// The room `passes`: graph in, graph out. plan/compile.cpp has their order on one page.
+/// For: one idea each: derivatives, placements, regions, overlap; tests are pairs of graphs as
+/// text.
+/// Not for: addresses and calls (plan).
+/// Rejected: deciding all placements at once by default: propagation from a few pins is fast and
+/// can be explained, and a bad decision costs time, never correctness (room `search` decides
+/// together). A table of cases for redistribution: it is a shortest path over moves, which a test
+/// can prove. Hand-written communication in gradients.
+///
 /// Propagate: gives every value of the graph a placement, starting from the pins of a strategy.
 
 #include "tessera/ir/graph.h"

@@ -1,4 +1,12 @@
 #pragma once
+/// The room `plan`: graphs to a plan: calls in order, an address for every tensor, and what it will
+/// cost.
+/// For: deciding everything before the first step.
+/// Not for: one pass (passes), or running it (runtime).
+/// Rejected: an allocator while a step runs. All memory is planned in one pool for each memory, so
+/// a run cannot run out of it in the middle, a step allocates nothing, and `tessera plan` can tell
+/// the bytes.
+///
 /// From graphs to a plan. compile.cpp names every pass of the compiler, in order, on one page.
 
 #include <functional>

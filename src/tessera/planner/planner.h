@@ -1,4 +1,11 @@
 #pragma once
+/// The room `planner`: the best plan of a model for a machine, and why it is.
+/// For: `tessera plan --auto` and `train --auto`: how many devices each kind of parallelism gets,
+/// and what is recomputed, offloaded and sharded.
+/// Not for: the placement of single ops (passes, search).
+/// Rejected: compiling every plan at full size. Short models are compiled and composed, and bounds
+/// say which plans need no look; only the best are compiled whole.
+///
 /// `tessera plan --auto`: the best plan of a model for a machine, and why it is.
 
 #include <cstdint>

@@ -1,4 +1,10 @@
 #pragma once
+/// The room `pretrained`: models in Hugging Face's folders: read, and written.
+/// For: names, shapes and orientation of tensors; keys of config.json that we have a meaning for.
+/// Not for: tokenizers of such folders (tokenizers).
+/// Rejected: going on with what is not understood. A key, a tensor or a class that would change
+/// what the model computes is refused with its name.
+///
 /// A model in a folder as Hugging Face's transformers saves it: config.json, and weights as
 /// safetensors. Its tensors are told and read as our parameters.
 

@@ -1,4 +1,9 @@
 #pragma once
+/// The room `rapidformer`: the command with the flags of Rapidformer and Megatron-LM, and
+/// templates.
+/// For: scripts that exist, moved with few changes.
+/// Not for: fields of its own: a flag becomes one of config, or is refused.
+///
 /// All that a user script needs.
 
 #include "tessera/files/table_file.h"

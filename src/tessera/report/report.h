@@ -1,4 +1,10 @@
 #pragma once
+/// The room `report`: what people look at: the report of a plan, pages and charts of runs,
+/// `inspect`.
+/// For: turning values of a run into text, SVG and HTML.
+/// Not for: anything that a run needs: nothing that trains reads a report, so it is above `train`.
+/// Rejected: below `train`, where programs, memory and metrics would have had to come too.
+///
 /// The report that `tessera plan` prints: memory, communication and work of a run.
 /// docs/plan-output.md explains it line by line.
 

@@ -1,4 +1,12 @@
 #pragma once
+/// The room `runtime`: runs a plan on one rank, and measures what it ran.
+/// For: the calls of a program, in the order that the plan says.
+/// Not for: deciding anything; that is done when it runs.
+/// Rejected: run() without its inputs: between runs their memory holds other values, so whoever
+/// filled them once would train on garbage, on some machines only. Inputs are filled by a function
+/// for each run. Several threads for copies between memories: one makes them in the order of the
+/// plan.
+///
 /// The executor: runs the calls of a planned program in order, on one rank.
 
 #include <algorithm>

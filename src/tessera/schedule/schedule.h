@@ -1,4 +1,12 @@
 #pragma once
+/// The room `schedule`: in which order the stages of a pipeline take their actions, and what
+/// follows from that. It knows neither tensors nor models.
+/// For: a new order, as a function and a row; one verifier holds all of them to the same rules.
+/// Not for: when a step is done in seconds (plan/timeline.h).
+/// Rejected: properties that depend on a schedule's name. How much is held at a time follows from
+/// the list of actions, so schedules yet to be written are planned as tightly as those that are
+/// here.
+///
 /// Schedules: in which order the stages of a pipeline pass micro-batches through their chunks of a
 /// model.
 ///

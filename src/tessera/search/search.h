@@ -1,4 +1,9 @@
 #pragma once
+/// The room `search`: placements of all ops of a step decided together, with a proof or a bound.
+/// For: C++ programs and `tessera plan --search-mode`.
+/// Not for: how many devices each kind of parallelism gets (planner), or training by default: there
+/// propagation decides (passes/propagate.h), node by node, fast and explainable.
+///
 /// Searches for the placements of all ops of a step, by the names that MindSpore's users know.
 
 #include <string_view>

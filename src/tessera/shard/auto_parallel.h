@@ -1,4 +1,12 @@
 #pragma once
+/// The room `shard`: strategies of single ops, as MindSpore's users write them, for the compiler.
+/// For: shard(), parallel modes, collectives by hand.
+/// Not for: the strategies of our families (models/parallel.h).
+/// Rejected: strategies in the graph. It says what is computed and nothing of where; ops are named
+/// by path, and one that is renamed loses its strategy with an error. A node that holds a graph for
+/// one rank: local() is ops over a leading dim of ranks, so its gradients need no rule of their
+/// own.
+///
 /// MindSpore's parallel modes, as one strategy.
 
 #include <optional>

@@ -1,4 +1,12 @@
 #pragma once
+/// The room `tensor`: dtypes, shapes, meshes, shardings, machines, tensors in host memory. Plain
+/// values.
+/// For: saying what a tensor is and how it is split over a mesh.
+/// Not for: computing with it (ops, device), or deciding how it is split (passes).
+/// Rejected: axes that meet on a dim in another order in another place. One order for a strategy
+/// makes a placement one number per axis; strategies that need two orders are refused. Pipeline
+/// stages as an axis: no dim is ever split along them, and every pass would have to leave it out.
+///
 /// Sharding: which mesh axes split which dim of a tensor, and along which axes it is partial (an
 /// unfinished sum). docs/parallelism.md introduces the notation, docs/glossary.md the words.
 

@@ -1,4 +1,11 @@
 #pragma once
+/// The room `token_files`: Megatron-LM's .bin and .idx, and the samples that are made of tokens.
+/// For: the same samples in the same order as megatron-core, with the same cached indices.
+/// Not for: texts and tables (data).
+/// Rejected: mapped files (files/file.h says why). An order of samples that does not depend on the
+/// number of steps, as texts have: a run could then not be compared with one of Megatron-LM.
+/// Looking at all ids beforehand: files may have terabytes, so an id is checked when it is drawn.
+///
 /// Token files as the data of a run: one pair or several that are blended, and how they are split
 /// into parts.
 

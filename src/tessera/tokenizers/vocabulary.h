@@ -1,4 +1,14 @@
 #pragma once
+/// The room `tokenizers`: text to ids and back: bytes, characters, learned BPE, tokenizers of
+/// others.
+/// For: one value that is saved with every checkpoint, so that a run needs nothing beside its
+/// folder.
+/// Not for: which tokens make a sample (token_files, data).
+/// Rejected: the tokenizers' own libraries, which are of other languages: their parts are rebuilt
+/// and held to the originals on every code point. SentencePiece for learned tokens: it brings
+/// protobuf and files of another form. Learned tokens that join words; normalisation of what is
+/// learned.
+///
 /// Vocabularies: text to token ids and back.
 
 #include <array>

@@ -1,4 +1,10 @@
 #pragma once
+/// The room `train`: everything that a training run does, from its data to its last checkpoint.
+/// For: one rank that leads, and others that follow, so that no decision can differ among ranks.
+/// Not for: flags (config), pages and charts (report), processes (launch).
+/// Rejected: a report below the training: a chart in the trainer does not compile. Ranks that
+/// decide for themselves.
+///
 /// The training loop: next batch, step, metrics, validation, samples, checkpoints.
 
 #include <atomic>
