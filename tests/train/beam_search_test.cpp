@@ -15,9 +15,9 @@ namespace {
 using Tokens = std::vector<std::int32_t>;
 
 /// A model whose logits are any function of the text, and beams that follow what they are told.
-class Texts {
+class KnownTexts {
  public:
-  Texts(std::int64_t beams, std::int64_t vocabulary, std::uint64_t seed)
+  KnownTexts(std::int64_t beams, std::int64_t vocabulary, std::uint64_t seed)
       : rows_(static_cast<std::size_t>(beams)), vocabulary_(vocabulary), seed_(seed) {}
 
   std::vector<double> logits(const Tokens& text) const {
@@ -64,7 +64,7 @@ class Texts {
 };
 
 /// The text that a search finds, by rows that follow it.
-BeamResult beam_search(const BeamOptions& options, std::int64_t vocabulary, Texts& texts) {
+BeamResult beam_search(const BeamOptions& options, std::int64_t vocabulary, KnownTexts& texts) {
   BeamSearch search(options, vocabulary);
   std::vector<std::vector<double>> logits = texts({}, {});
   while (true) {
@@ -79,7 +79,8 @@ double score(double log_probability, std::size_t length, double penalty) {
 }
 
 /// The best of all texts of `tokens` tokens, or shorter ones that end.
-BeamResult best_of_all(const Texts& texts, const BeamOptions& options, std::int64_t vocabulary) {
+BeamResult best_of_all(const KnownTexts& texts, const BeamOptions& options,
+                       std::int64_t vocabulary) {
   BeamResult best{{}, -1e300};
   const std::function<void(Tokens&)> visit = [&](Tokens& text) {
     const bool ended = options.end && !text.empty() && text.back() == *options.end;
@@ -100,7 +101,8 @@ BeamResult best_of_all(const Texts& texts, const BeamOptions& options, std::int6
 }
 
 /// Beam search in few words: whole texts, sorted, and none is given up early.
-BeamResult plain_search(const Texts& texts, const BeamOptions& options, std::int64_t vocabulary) {
+BeamResult plain_search(const KnownTexts& texts, const BeamOptions& options,
+                        std::int64_t vocabulary) {
   std::vector<Tokens> kept = {{}};
   BeamResult best{{}, -1e300};
   const auto finish = [&](const Tokens& text) {
@@ -143,13 +145,13 @@ TEST(BeamSearch, IsThePlainSearch) {
           SCOPED_TRACE(text(seed, " ", penalty, " ", beams, " ", ends));
           BeamOptions options{.beams = beams, .tokens = 5, .length_penalty = penalty};
           if (ends) options.end = 1;
-          Texts texts(beams, kVocabulary, seed);
+          KnownTexts texts(beams, kVocabulary, seed);
           const BeamResult found = beam_search(options, kVocabulary, texts);
           const BeamResult plain = plain_search(texts, options, kVocabulary);
           EXPECT_EQ(found.tokens, plain.tokens);
           EXPECT_NEAR(found.score, plain.score, 1e-9);
           options.beams = 1;
-          Texts one(1, kVocabulary, seed);
+          KnownTexts one(1, kVocabulary, seed);
           if (beam_search(options, kVocabulary, one).tokens != found.tokens) ++not_greedy;
         }
       }
@@ -166,7 +168,7 @@ TEST(BeamSearch, WideEnoughFindsTheBest) {
       for (const bool ends : {false, true}) {
         BeamOptions options{.beams = 81, .tokens = 4, .length_penalty = penalty};
         if (ends) options.end = 1;
-        Texts texts(options.beams, kVocabulary, seed);
+        KnownTexts texts(options.beams, kVocabulary, seed);
         const BeamResult best = best_of_all(texts, options, kVocabulary);
         const BeamResult found = beam_search(options, kVocabulary, texts);
         EXPECT_EQ(found.tokens, best.tokens) << seed << " " << penalty << " " << ends;
@@ -184,7 +186,7 @@ TEST(BeamSearch, NarrowIsHonest) {
     double before = -1e300;
     for (const std::int64_t beams : {1, 2, 4}) {
       const BeamOptions options{.beams = beams, .tokens = 5};
-      Texts texts(beams, kVocabulary, seed);
+      KnownTexts texts(beams, kVocabulary, seed);
       const BeamResult found = beam_search(options, kVocabulary, texts);
       EXPECT_EQ(found.tokens.size(), 5u);
       EXPECT_NEAR(found.score, texts.log_probability(found.tokens), 1e-9);
@@ -196,7 +198,7 @@ TEST(BeamSearch, NarrowIsHonest) {
 }
 
 TEST(BeamSearch, OneBeamIsGreedy) {
-  Texts texts(1, 6, 7);
+  KnownTexts texts(1, 6, 7);
   const BeamResult found = beam_search({.beams = 1, .tokens = 6}, 6, texts);
   Tokens greedy;
   for (int i = 0; i < 6; ++i) {
