@@ -225,7 +225,7 @@ TEST(Dataset, TokensAreLearnedFromWhatTrains) {
   write_atomically(folder / "a", train + held_out);
   const Dataset data = load_dataset({folder / "a"}, {VocabularyKind::Bpe, 1000}, 0.1);
   EXPECT_EQ(data.vocabulary, Vocabulary::bpe(train, 1000));
-  EXPECT_EQ(data.vocabulary.decode(data.tokens.all()), train + held_out);
+  EXPECT_EQ(data.vocabulary.decode(data.texts().tokens.all()), train + held_out);
   EXPECT_EQ(load_dataset({folder / "a"}, data.vocabulary, 0.1).vocabulary, data.vocabulary);
   EXPECT_NE(load_dataset({folder / "a"}, {VocabularyKind::Bpe, 1000}, 0).vocabulary,
             data.vocabulary);
@@ -235,7 +235,7 @@ TEST(Dataset, PairsOfLearnedTokens) {
   const TestFolder folder;
   write_atomically(folder / "a", "un deux\tone two\nun deux\tone two\n");
   const Dataset data = load_dataset({folder / "a"}, {VocabularyKind::Bpe, 1000}, 0);
-  const Pairs pairs(data, Part::Train, {8, 8, 2000, 2001, 2002});
+  const Pairs pairs(data, DataPart::Train, {8, 8, 2000, 2001, 2002});
   EXPECT_EQ(pairs.size(), 2);
   Tokens source(8), ids(8), labels(8);
   pairs.fill(0, source, ids, labels);

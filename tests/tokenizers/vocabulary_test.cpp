@@ -174,12 +174,12 @@ TEST(Dataset, TinyShakespeareHasItsKnownCounts) {
   if (path.empty()) GTEST_SKIP() << no_test_data("tinyshakespeare/input.txt");
   const Dataset data = load_dataset({path}, VocabularyKind::Characters);
   EXPECT_EQ(data.vocabulary.size(), 65);
-  EXPECT_EQ(data.tokens.all().size(), 1'115'394u);
-  EXPECT_EQ(data.tokens.train().size(), 1'003'854u);
-  EXPECT_EQ(data.tokens.held_out().size(), 111'540u);
-  EXPECT_EQ(data.vocabulary.decode(data.tokens.all()), read_file(path));
+  EXPECT_EQ(data.texts().tokens.all().size(), 1'115'394u);
+  EXPECT_EQ(data.texts().tokens.train().size(), 1'003'854u);
+  EXPECT_EQ(data.texts().tokens.held_out().size(), 111'540u);
+  EXPECT_EQ(data.vocabulary.decode(data.texts().tokens.all()), read_file(path));
   // nanoGPT's encoding of the first words
-  EXPECT_EQ(Ids(data.tokens.all().begin(), data.tokens.all().begin() + 5),
+  EXPECT_EQ(Ids(data.texts().tokens.all().begin(), data.texts().tokens.all().begin() + 5),
             (Ids{18, 47, 56, 57, 58}));
 }
 
