@@ -123,8 +123,8 @@ TEST_F(RowRun, PackedDocumentsLoseWhatTheyLoseAlone) {
     const PreparedRun one = prepared(alone), several = prepared(packed);
     const Task task_alone = task_of(one.config.model), task = task_of(several.config.model);
     const auto crew_alone = crew_of(one.config), crew = crew_of(several.config);
-    const auto documents = task_alone.train_samples(one.data, sample_choices(one.config));
-    const auto packs = task.train_samples(several.data, sample_choices(several.config));
+    const auto documents = task_alone.train_samples(*one.data, sample_choices(one.config));
+    const auto packs = task.train_samples(*several.data, sample_choices(several.config));
     ASSERT_LT(packs->size(), documents->size());
 
     using Key = std::pair<std::vector<std::int32_t>, std::vector<std::int32_t>>;
