@@ -1,4 +1,4 @@
-#include "tessera/data/packages.h"
+#include "tessera/apps/corpora/packages.h"
 
 #include <stdlib.h>
 

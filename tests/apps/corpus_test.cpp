@@ -1,4 +1,4 @@
-#include "tessera/data/corpus.h"
+#include "tessera/apps/corpora/corpus.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

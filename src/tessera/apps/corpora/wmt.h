@@ -10,7 +10,7 @@
 namespace tessera {
 
 struct WmtRequest {
-  std::string input;       // the folder with the .sgm files (files/sgm.h)
+  std::string input;       // the folder with the .sgm files (sgm.h)
   std::string output;      // the folder to write to; made where it is not there
   bool overwrite = false;  // files that exist and hold something else
 };

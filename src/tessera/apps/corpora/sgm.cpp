@@ -1,4 +1,4 @@
-#include "tessera/files/sgm.h"
+#include "tessera/apps/corpora/sgm.h"
 
 #include <algorithm>
 #include <array>
