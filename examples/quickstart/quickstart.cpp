@@ -9,9 +9,6 @@
 ///   --search-mode MODE      how the ops without a strategy get one: sharding_propagation (the
 ///                           default), recursive_programming or dynamic_programming; all: train
 ///                           with each of the three, and compare their losses
-///   --compat mindspore      collectives as MindSpore's compiler chooses them by default: same
-///                           numbers, more bytes
-///   --compat mindspore-all-to-all    as it does with enable_alltoall
 ///
 /// Each rank feeds its own two rows (dataset_strategy "data_parallel"), so a step has 16.
 
@@ -37,7 +34,6 @@ constexpr std::int64_t kInDim = 32, kHiddenDim = 16, kOutDim = 16;
 struct Flags {
   int devices = 8;
   std::string checkpoints, save_graphs;
-  MoveStyle style = MoveStyle::Least;
   std::vector<SearchMode> modes = {SearchMode::ShardingPropagation};
 };
 
@@ -116,7 +112,6 @@ std::pair<double, double> train(Communicator& world, const Flags& flags, SearchM
   const ParallelStep step = training_step(world.size(), mode);
   CompileOptions options;
   options.rank = world.rank();
-  options.moves = flags.style;
   if (!flags.save_graphs.empty())
     options.observe = save_graphs(flags.save_graphs, "train", world.rank());
   const std::unique_ptr<Device> device = make_cpu_device({.threads = 1});
@@ -179,13 +174,9 @@ Flags read_flags(int argc, char** argv) {
       }
       require(!out.modes.empty(), "--search-mode ", value, " is not known; it can be ",
               to_text(kModes[0]), ", ", to_text(kModes[1]), ", ", to_text(kModes[2]), " or all");
-    } else if (flag == "--compat") {
-      require(value == "mindspore" || value == "mindspore-all-to-all", "--compat ", value,
-              " is not known; it can be mindspore or mindspore-all-to-all");
-      out.style = value == "mindspore" ? MoveStyle::DimByDim : MoveStyle::DimByDimAllToAll;
     } else {
       fail(Fault::Usage, "unknown flag ", flag,
-           "; there are --devices, --checkpoints, --save-graphs, --search-mode and --compat");
+           "; there are --devices, --checkpoints, --save-graphs and --search-mode");
     }
   }
   return out;

@@ -17,8 +17,6 @@ TextSetup read_setup(const std::string& content) {
       out.pass = rest.substr(0, rest.find(':'));
     } else if (key == "machine") {
       out.machine = parse_machine(value);
-    } else if (key == "moves") {
-      out.moves = value == "dim_by_dim" ? MoveStyle::DimByDim : MoveStyle::DimByDimAllToAll;
     } else if (key == "show") {
       const std::vector<std::string> regions = split(value, ' ');
       out.show.insert(regions.begin(), regions.end());

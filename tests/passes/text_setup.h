@@ -5,7 +5,6 @@
 #include <string>
 
 #include "tessera/ir/strategy.h"
-#include "tessera/passes/dim_by_dim.h"
 #include "tessera/tensor/machine.h"
 
 namespace tessera {
@@ -14,13 +13,11 @@ namespace tessera {
 /// strategy (strategy_text.h) behind "# ", or of these:
 ///
 ///   # machine host=1GB/s+5us            what a link costs
-///   # moves dim_by_dim                  MindSpore's; or dim_by_dim_all_to_all
 ///   # show REGION...                    of the result; "none" for the lists of actions alone
 struct TextSetup {
   std::string pass;
   Strategy strategy;
   Machine machine;
-  MoveStyle moves = MoveStyle::Least;
   std::set<std::string> show;  // empty: all
 };
 

@@ -82,7 +82,7 @@ std::string partitioned(const Graph& graph, const TextSetup& setup) {
       pipeline.schedule, {pipeline.stages, pipeline.chunks, placed.mesh().size(kMicrobatchAxis)}));
   std::string out;
   for (int stage = 0; stage < pipeline.stages; ++stage) {
-    Program program = partition(placed, order, stage, setup.machine, setup.moves);
+    Program program = partition(placed, order, stage, setup.machine);
     if (setup.pass == "bucket") program = bucket(std::move(program), setup.strategy.buckets);
     if (setup.pass == "strips") program = strips(std::move(program), {1, 1, 2});
     if (setup.pass == "advance") program = advance(std::move(program));

@@ -2,6 +2,7 @@
 
 #include "tessera/apps/auto_plan.h"
 #include "tessera/apps/buffer_layout.h"
+#include "tessera/apps/check_flag.h"
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
@@ -51,8 +52,11 @@ void take_data(RunConfig& config, Problems& problems) {
   complete_from_data(config, *data);
   if (data->token_files() != nullptr)
     return;  // their samples are an index, which is written beside them
-  PreparedRun run{
-      .config = config, .told = config, .data = std::make_shared<const Dataset>(std::move(*data)), .notices = {}, .output_held = {}};
+  PreparedRun run{.config = config,
+                  .told = config,
+                  .data = std::make_shared<const Dataset>(std::move(*data)),
+                  .notices = {},
+                  .output_held = {}};
   check_data(run, problems);
 }
 
@@ -81,6 +85,7 @@ std::vector<Flag> plan_command_flags(const OwnFamilies& families) {
        command_switch("verbose",
                       "print all of the plan: memory, stages, workspaces, collectives, kernels, "
                       "blocks, compile time"),
+       check_flag(),
        command_switch("auto", "choose the plan that takes least time and fits: what no flag tells"),
        command_switch("auto-precision", "with --auto: choose the floats too"), memory_margin_flag(),
        with_value("write-plan", "FILE", "with --auto: write a plan for train --plan"),
@@ -99,7 +104,8 @@ std::vector<Flag> plan_command_flags(const OwnFamilies& families) {
 
 /// What is asked beside the run.
 struct PlanRequest {
-  bool json = false, verbose = false, placements = false, automatic = false, precision = false;
+  bool json = false, verbose = false, placements = false, check = false, automatic = false,
+       precision = false;
   double memory_margin = 0;
   std::string plan_file, page, search_mode, picture;  // empty: none
 };
@@ -109,6 +115,7 @@ PlanRequest take_request(ParsedFlags& parsed, Problems& problems) {
   out.json = parsed.take_switch("json");
   out.verbose = parsed.take_switch("verbose");
   out.placements = parsed.take_switch("placements");
+  out.check = parsed.take_switch("check");
   out.automatic = parsed.take_switch("auto");
   out.precision = parsed.take_switch("auto-precision");
   out.memory_margin = take_memory_margin(parsed, out.automatic, problems);
@@ -123,6 +130,7 @@ PlanRequest take_request(ParsedFlags& parsed, Problems& problems) {
     problems.add("--auto-precision, --write-plan and --html are for the planner; give --auto too");
   const std::pair<bool, const char*> of_one_plan[] = {{out.verbose, "--verbose"},
                                                       {out.placements, "--placements"},
+                                                      {out.check, "--check"},
                                                       {!out.picture.empty(), "--schedule-svg"}};
   for (const auto& [given, flag] : of_one_plan)
     if (given && out.automatic)
@@ -144,6 +152,7 @@ void refuse_beside_search(const ParsedFlags& parsed, const PlanRequest& request,
   if (request.json) refuse("--json");
   if (request.verbose) refuse("--verbose");
   if (request.placements) refuse("--placements");
+  if (request.check) refuse("--check");
   if (!request.picture.empty()) refuse("--schedule-svg");
   for (const Setting& setting : parsed.settings) {
     const Field* field = find_field(setting.key).field;
@@ -208,7 +217,8 @@ void print_plan(RunConfig config, const PlanRequest& request, Console& console) 
   WantedPrograms wanted = wanted_programs(setup);
   wanted.placed = request.placements;
   wanted.stages = true;
-  const Compiled compiled = compile_programs(setup, wanted, *device);
+  const Compiled compiled = request.check ? compile_checked(setup, wanted, *device, console)
+                                          : compile_programs(setup, wanted, *device);
   const PlanReport report = report_of(compiled, setup);
   if (!request.picture.empty())
     write_atomically(request.picture, planned_pipeline(compiled, setup)->svg());

@@ -2,6 +2,7 @@
 #include <cstdio>
 
 #include "tessera/apps/auto_plan.h"
+#include "tessera/apps/check_flag.h"
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
@@ -83,6 +84,7 @@ std::vector<Flag> training_flags(const OwnFamilies& families) {
         "",
         false},
        memory_margin_flag(),
+       check_flag(),
        {"overwrite", {}, "", "replace the run that --output holds", "", false},
        {"plan", {}, "FILE", "run the plan that tessera plan --write-plan wrote", "", false}});
   for (const char* of_plan : {"write-plan", "html"})
@@ -167,6 +169,10 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
       plan_run(*run, launched != nullptr, request.asked.memory_margin, console);
     }
     fit_run_to_cap(*run, launched, console);
+    if (request.asked.check) {
+      const RunSetup setup(run->config);
+      compile_checked(setup, wanted_programs(setup), *planned_device(run->config), console);
+    }
     return record_of(run->config);
   });
   if (run) return run->config;
@@ -271,6 +277,7 @@ AskedTraining read_training_flags(const Arguments& arguments, const OwnFamilies&
   AskedTraining out;
   ParsedFlags parsed = parse_flags(arguments, training_flags(families), out.problems);
   out.automatic = parsed.take_switch("auto");
+  out.check = parsed.take_switch("check");
   out.memory_margin = take_memory_margin(parsed, out.automatic, out.problems);
   if (parsed.take_switch("overwrite")) out.other_run = OtherRun::Replace;
   out.secret_file = parsed.take_value("secret-file");

@@ -30,6 +30,7 @@ struct AskedTraining {
   std::vector<std::string> notices = {};   // told at the begin of the run
   bool devices_told = true;                // by a flag
   bool help = false;                       // the flags are printed, and nothing is done
+  bool check = false;                      // the passes of the compiler are checked first
   bool automatic = false;                  // the planner chooses what nobody told
   double memory_margin = 0;                // with that: percent of the cap that stay free
   OtherRun other_run = OtherRun::Refuse;   // that the output holds

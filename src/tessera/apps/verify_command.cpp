@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/apps/check_flag.h"
 #include "tessera/apps/command.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
@@ -29,7 +30,7 @@ constexpr std::int64_t kSteps = 3, kVocabulary = 256;  // where nothing says how
 struct VerifyRequest {
   RanksCommand command{.name = "verify", .config = {}, .problems = {}};
   std::vector<std::string> notices;
-  bool help = false, as_json = false;
+  bool help = false, as_json = false, check = false;
 };
 
 VerifyRequest read_verify_request(const Arguments& arguments, const OwnFamilies& families) {
@@ -37,12 +38,14 @@ VerifyRequest read_verify_request(const Arguments& arguments, const OwnFamilies&
   Problems& problems = out.command.problems;
   std::vector<Flag> flags = field_flags(families);
   flags.insert(flags.begin(), Flag{"json", {}, "", "print JSON", "", false});
+  flags.push_back(check_flag());
   flags.push_back(secret_file_flag());
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
   out.help = parsed.help;
   for (const std::string& word : parsed.words)
     problems.add(text("unexpected '", word, "'; flags begin with --"));
   out.as_json = parsed.take_switch("json");
+  out.check = parsed.take_switch("check");
   out.command.secret_file = parsed.take_value("secret-file");
   out.command.devices_told = parsed.find("devices") != nullptr;
   const bool told_steps = parsed.find("steps") != nullptr;
@@ -69,6 +72,9 @@ RunConfig complete_config(Communicator* launched, const VerifyRequest& request, 
     for (const std::string& notice : request.notices) console.err << "notice: " << notice << "\n";
     const std::string fitted = fit_to_cap(config, launched, console);
     if (!fitted.empty()) console.err << "notice: " << fitted << "\n";
+    if (request.check)
+      compile_checked(RunSetup(config), {.evaluate = false, .texts = 0, .gradients = true},
+                      *planned_device(config), console);
     return record_of(config);
   });
   if (launched == nullptr || launched->rank() == 0) return config;
@@ -114,7 +120,8 @@ int verify_on(Communicator* launched, const VerifyRequest& request, Console& con
            "Runs --steps training steps (3 unless given) on random tokens, on one device and "
            "on the mesh,\nand compares loss, gradient norm, gradients and updated "
            "parameters. A relative error above 1e-4\nis a failure: exit code 6. Takes "
-           "the flags of tessera train; --json prints every error as JSON.\n";
+           "the flags of tessera train; --json prints every error as JSON, and --check\ninterprets "
+           "the programs before and after each pass of the compiler, and compares all results.\n";
     return 0;
   }
   const RunConfig config = complete_config(launched, request, console);

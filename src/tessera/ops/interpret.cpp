@@ -35,7 +35,7 @@ RefOperand operand(const Result& result, const Mesh& mesh, const Interpretation&
     }
     return out;
   }
-  if (!result.placement) return out;
+  if (!result.placement || how.whole) return out;
   // Not by the shapes: a dim of size 1 keeps its size where it is sharded, and most ranks hold none
   // of it.
   const auto& dims = result.placement->sharding.dims;

@@ -21,6 +21,7 @@ struct Interpretation {
   bool f64 = false;        // compute every float in f64; 16-bit floats are not rounded either
   std::uint64_t seed = 1;  // of random ops
   Coordinates at;          // Local graphs: which shard
+  bool whole = false;      // values are whole, whatever their placements: Form::Placed
   /// Of a body, whose values have no placements: the part of its space that is computed. Dims of
   /// values are those of it, aligned at the last. Null: all of it.
   const struct RefOperand* within = nullptr;

@@ -21,8 +21,9 @@ using Mail = std::map<std::string, std::deque<std::vector<HostTensor>>>;
 class StageInterpreter {
  public:
   StageInterpreter(const Program& program, const Bindings& inputs, const Interpretation& how,
-                   const Deleted& deleted, Mail& mail)
+                   const Deleted& deleted, Mail& mail, const RanksObserver& observe = {})
       : program_(program),
+        observe_(observe),
         how_(how),
         deleted_(deleted),
         replicas_(deleted.node < 0 || deleted.compare_replicas ? Replicas::Equal : Replicas::First),
@@ -46,6 +47,7 @@ class StageInterpreter {
       while (running_->next() < graph().size()) {
         if (!receive(graph().node(running_->next()))) return moved;
         running_->step();
+        show(running_->next() - 1);
         send(running_->next() - 1);
         moved = true;
       }
@@ -76,7 +78,9 @@ class StageInterpreter {
     for (std::size_t r = 0; r < ranks_.size(); ++r) {
       auto& into = batch ? bound_[r].batch : bound_[r].states;
       if (into.contains(name)) continue;
-      into[name] = shard_of(from.find(name)->second, node.results[0], mesh(), ranks_[r],
+      const auto whole = from.find(name);
+      check(whole != from.end(), node.op->name, " '", name, "' is not bound");
+      into[name] = shard_of(whole->second, node.results[0], mesh(), ranks_[r],
                             batch ? Beyond::Poison : Beyond::Zeros);
     }
   }
@@ -125,6 +129,12 @@ class StageInterpreter {
     return true;
   }
 
+  void show(NodeId id) const {
+    if (!observe_) return;
+    for (std::size_t i = 0; i < graph().node(id).results.size(); ++i)
+      observe_(graph(), id, running_->values({id, static_cast<std::int32_t>(i)}));
+  }
+
   void send(NodeId id) {
     for (const Output& output : graph().outputs()) {
       if (output.kind == Output::Kind::Send && output.value.node == id)
@@ -168,6 +178,7 @@ class StageInterpreter {
   }
 
   const Program& program_;
+  const RanksObserver observe_;
   Interpretation how_;
   Deleted deleted_;
   Replicas replicas_;
@@ -210,11 +221,12 @@ Outputs interpret_program(const Program& program, const Bindings& inputs, const 
 }
 
 Outputs interpret_stages(const std::vector<Program>& stages, const Bindings& inputs,
-                         const Interpretation& how) {
+                         const Interpretation& how, const RanksObserver& observe) {
   Mail mail;
   std::vector<std::unique_ptr<StageInterpreter>> running;
   for (const Program& program : stages)
-    running.push_back(std::make_unique<StageInterpreter>(program, inputs, how, Deleted{}, mail));
+    running.push_back(
+        std::make_unique<StageInterpreter>(program, inputs, how, Deleted{}, mail, observe));
   for (bool moved = true; moved;) {
     moved = false;
     for (const auto& stage : running) moved = stage->advance() || moved;

@@ -2,6 +2,7 @@
 /// Runs a program on all ranks of its mesh in lock-step, with reference kernels: what a plan must
 /// compute, without device, threads and `comm`.
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -27,8 +28,12 @@ std::map<std::string, HostTensor> interpret_program(const Program& program, cons
                                                     const Deleted& deleted = {});
 /// The same for all stages of a pipeline. Errors: Broken besides: stages that wait for each other;
 /// metrics of which two stages have different bits.
+/// `observe` is called after each node, with each of its results by rank.
+using RanksObserver =
+    std::function<void(const Graph& region, NodeId id, const std::vector<HostTensor>& by_rank)>;
 std::map<std::string, HostTensor> interpret_stages(const std::vector<Program>& stages,
                                                    const Bindings& inputs,
-                                                   const Interpretation& how = {});
+                                                   const Interpretation& how = {},
+                                                   const RanksObserver& observe = {});
 
 }  // namespace tessera

@@ -23,10 +23,9 @@ std::vector<std::int64_t> ints(const Shape& shape) { return {shape.begin(), shap
 
 class Partitioner {
  public:
-  Partitioner(const Graph& graph, Redistributor& redistributor, MoveStyle style,
-              const Pipeline& pipeline, const NodeRegions& regions, int stage)
+  Partitioner(const Graph& graph, Redistributor& redistributor, const Pipeline& pipeline,
+              const NodeRegions& regions, int stage)
       : graph_(graph),
-        style_(style),
         late_outputs_(graph.mesh().has(kMicrobatchAxis) || pipeline.chunks() > 1),
         to_(graph, pipeline, regions, stage),
         padding_(at(to_.count()), ValueTable<std::optional<Monoid>>(graph)),
@@ -101,11 +100,8 @@ class Partitioner {
     if (memory == Memory::Device) value = add_copy(builder(region), value, memory, node);
     const Result from = builder(region).so_far().result(value.id());
     const Sharding to = to_.in_region(node.results[0].placement->sharding, region);
-    const std::optional<Redistribution> dim_by_dim = plan_dim_by_dim(
-        style_, graph_.mesh(), from.logical, from.type.dtype, from.placement->sharding, to);
-    const Redistribution& plan = dim_by_dim ? *dim_by_dim
-                                            : redistributor_.plan(from.logical, from.type.dtype,
-                                                                  from.placement->sharding, to);
+    const Redistribution& plan =
+        redistributor_.plan(from.logical, from.type.dtype, from.placement->sharding, to);
     value = add_moves(builder(region), value, plan, to, node);
     to_.known({id, 0}, region) = add_copy(builder(region), value, memory, node);
   }
@@ -204,7 +200,6 @@ class Partitioner {
   }
 
   const Graph& graph_;
-  MoveStyle style_;
   bool late_outputs_;  // what leaves the step leaves it after the last micro-batch
   StageRegions to_;
   std::vector<ValueTable<std::optional<Monoid>>> padding_;  // what it was cleared to, by region
@@ -216,26 +211,25 @@ class Partitioner {
 
 }  // namespace
 
-Program partition(const Graph& placed, const Machine& machine, MoveStyle style) {
+Program partition(const Graph& placed, const Machine& machine) {
   const Pipeline one(make_schedule(kUsualSchedule, {1, 1, placed.mesh().size(kMicrobatchAxis)}));
-  return partition(placed, one, 0, machine, style);
+  return partition(placed, one, 0, machine);
 }
 
-Program partition(const Graph& placed, const Pipeline& pipeline, int stage, const Machine& machine,
-                  MoveStyle style) {
-  return StagePartition(placed, pipeline, machine, style).stage(stage);
+Program partition(const Graph& placed, const Pipeline& pipeline, int stage,
+                  const Machine& machine) {
+  return StagePartition(placed, pipeline, machine).stage(stage);
 }
 
 StagePartition::StagePartition(const Graph& placed, const Pipeline& pipeline,
-                               const Machine& machine, MoveStyle style)
+                               const Machine& machine)
     : placed_(placed),
       pipeline_(pipeline),
-      style_(style),
       regions_(placed, pipeline),
       redistributor_(placed.mesh(), machine) {}
 
 Program StagePartition::stage(int stage) {
-  return Partitioner(placed_, redistributor_, style_, pipeline_, regions_, stage).run();
+  return Partitioner(placed_, redistributor_, pipeline_, regions_, stage).run();
 }
 
 }  // namespace tessera

@@ -1,7 +1,6 @@
 #pragma once
 /// Partition: makes the graphs, one per region, that every rank runs on its own shards.
 
-#include "tessera/passes/dim_by_dim.h"
 #include "tessera/passes/program.h"
 #include "tessera/schedule/pipeline.h"
 #include "tessera/tensor/machine.h"
@@ -27,9 +26,8 @@ namespace tessera {
 ///
 /// With a pipeline: what one stage runs. Nodes belong to chunks (place_chunks.h). A value of
 /// another stage is received, by the first region of this stage that can have it; see NodeRegions.
-Program partition(const Graph& placed, const Machine& machine = {},
-                  MoveStyle style = MoveStyle::Least);
+Program partition(const Graph& placed, const Machine& machine = {});
 Program partition(const Graph& placed, const Pipeline& pipeline, int stage,
-                  const Machine& machine = {}, MoveStyle style = MoveStyle::Least);
+                  const Machine& machine = {});
 
 }  // namespace tessera

@@ -11,14 +11,12 @@ namespace tessera {
 class StagePartition {
  public:
   /// `placed` and `pipeline` outlive it. Errors: as partition.
-  StagePartition(const Graph& placed, const Pipeline& pipeline, const Machine& machine,
-                 MoveStyle style);
+  StagePartition(const Graph& placed, const Pipeline& pipeline, const Machine& machine);
   Program stage(int stage);
 
  private:
   const Graph& placed_;
   const Pipeline& pipeline_;
-  MoveStyle style_;
   NodeRegions regions_;
   Redistributor redistributor_;
 };

@@ -26,6 +26,7 @@
 #include "tessera/plan/input_ranges.h"
 #include "tessera/plan/lower.h"
 #include "tessera/plan/overlap.h"
+#include "tessera/plan/pass_check.h"
 #include "tessera/plan/pattern_check.h"
 
 namespace tessera {
@@ -46,7 +47,9 @@ class Passes {
     try {
       auto result = pass();
       const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+      plant(name, result);
       show(name, graphs_of(result), seconds);
+      compare(name, result);
       return result;
     } catch (const Error& error) {
       throw error.with(text("in pass ", name, " of program ", program_));
@@ -69,6 +72,24 @@ class Passes {
       out.push_back({program.name_of(region), &region.graph, stage_});
     return out;
   }
+
+  void plant(const char* name, Graph& graph) const {
+    if (options_.plant) options_.plant(name, graph);
+  }
+  void plant(const char* name, Program& program) const {
+    for (Region& region : program.regions) plant(name, region.graph);
+  }
+  void plant(const char*, const Timeline&) const {}
+  void plant(const char*, const ProgramPlan&) const {}
+
+  void compare(const char* name, const Graph& graph) const {
+    if (options_.check != nullptr) options_.check->after(name, graph);
+  }
+  void compare(const char* name, const Program& program) const {
+    if (options_.check != nullptr) options_.check->after(name, program);
+  }
+  void compare(const char*, const Timeline&) const {}
+  void compare(const char*, const ProgramPlan&) const {}
 
   const std::string& program_;
   const CompileOptions& options_;
@@ -216,7 +237,7 @@ class RankPlan {
                std::optional<StagePartition>& parts) {
     const bool first = !parts;
     Program out = passes(name)("partition", [&] {
-      if (first) parts.emplace(placed, pipeline, options_.machine, options_.moves);
+      if (first) parts.emplace(placed, pipeline, options_.machine);
       return parts->stage(plan_.stage());
     });
     if (first) require_to_run(out, pipeline);
@@ -288,6 +309,10 @@ std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& devi
   const Mesh mesh = mesh_of_all(sources);
   const int stages = sources.empty() ? 1 : sources[0].strategy.pipeline.stages;
   const std::vector<ChunkPin> cut = sources.empty() ? std::vector<ChunkPin>{} : cut_of_all(sources);
+  for (const ProgramSource& source : sources) {
+    if (options.check != nullptr)
+      PassCheck::require_small(source.name, source.graph, stages * mesh.ranks());
+  }
   StateStages states;
   std::vector<std::unique_ptr<RankPlan>> plans;
   for (const int rank : ranks)
@@ -295,6 +320,7 @@ std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& devi
   for (ProgramSource& source : sources) {
     const Passes pass(source.name, options);
     pass.show("source", {{"", &source.graph}}, 0);
+    if (options.check != nullptr) options.check->begin(source.graph, stages, options.seed);
     const bool again = recomputes(source);
     const InputRanges ranges = input_ranges(source.graph);
     Graph graph = std::exchange(source.graph, {});

@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "tessera/ir/strategy.h"
-#include "tessera/passes/dim_by_dim.h"
 #include "tessera/passes/strips.h"
 #include "tessera/plan/plan.h"
+#include "tessera/tensor/machine.h"
 
 namespace tessera {
 
@@ -47,6 +47,8 @@ struct Optimizations {
   static Optimizations all(bool on) { return {on, on, on, on, on, on}; }
 };
 
+class PassCheck;
+
 struct CompileOptions {
   std::uint64_t seed = 1;  // of random ops
   Optimizations optimize;
@@ -54,8 +56,7 @@ struct CompileOptions {
   bool overlap = true;       // collectives run while kernels do
   bool verified = true;      // graphs after every pass: a fifth of the time of short models
   bool exact_layout = true;  // as of plan_memory(); false: faster, perhaps more bytes
-  MoveStyle moves = MoveStyle::Least;  // who plans redistributions
-  Machine machine = {};                // what collectives cost, by the levels of the mesh's axes
+  Machine machine = {};      // what collectives cost, by the levels of the mesh's axes
   int rank = 0;  // of the world: all stages of the strategies' pipeline, which is the same in all
   /// Free bytes on both sides of every buffer, which the executor fills and checks after every
   /// call: a multiple of kAlignment, for tests.
@@ -65,6 +66,12 @@ struct CompileOptions {
   std::function<void(const std::string& program, const std::string& pass,
                      const std::vector<PassGraph>&, double seconds)>
       observe;
+  /// Compares the numbers before and after each pass (pass_check.h); null: nobody does. Of a
+  /// pipeline all stages must be compiled.
+  PassCheck* check = nullptr;
+  /// Called with each graph that a pass leaves, before it is verified and checked, and may change
+  /// it: tests plant wrong passes here.
+  std::function<void(const std::string& pass, Graph&)> plant;
 };
 
 /// With a pipeline: what one rank of one stage runs. The blocks are cut as it suits the program

@@ -164,6 +164,7 @@ Compiled compile_programs(const RunSetup& setup, const WantedPrograms& wanted, D
   options.rank = rank;
   Observer observer(setup.config, wanted, rank, out);
   options.observe = std::ref(observer);
+  options.check = wanted.check;
   std::unique_ptr<Device> described;
   if (options.machine.kernels == KernelSource::Described) described = make_described_device();
   Device& of_kernels = described ? *described : device;

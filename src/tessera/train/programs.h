@@ -52,6 +52,7 @@ struct WantedPrograms {
   bool rounded = true;     // false: mixed precision computes all in f32, as a comparison wants it
   bool placed = false;     // keep the placed graph of train
   bool stages = false;     // compile the plan of the first rank of every stage
+  PassCheck* check = nullptr;  // compares numbers before and after each pass (with `stages`)
 };
 
 /// The programs that TextModel runs, for `texts` rows.
