@@ -51,6 +51,28 @@ TEST(Crew, InputsOfTheRunBeforeAreNotInputsOfThisOne) {
   }
 }
 
+/// Callbacks of other ranks hear all of a step, the means of its task included.
+TEST(Crew, TellsAStepWhole) {
+  struct Heard : TrainCallback {
+    std::vector<StepRecord> steps;
+    void on_step(const StepRecord& record) override { steps.push_back(record); }
+  } heard;
+  const StepRecord told{
+      .step = 7, .loss = 0.1, .ok = false, .means = {{"masked", 1.0 / 3}}, .loss_scale = 512.0};
+  run_ranks(2, [&](Communicator& world) {
+    const std::unique_ptr<Device> device = make_cpu_device({1, -1});
+    Crew crew(plan_of(*device, world.rank()), *device, &world);
+    if (world.rank() > 0) return crew.follow({&heard});
+    crew.tell_step(told);
+    crew.dismiss();
+  });
+  ASSERT_EQ(heard.steps.size(), 1U);
+  EXPECT_EQ(heard.steps[0].step, told.step);
+  EXPECT_EQ(heard.steps[0].loss, told.loss);
+  EXPECT_EQ(heard.steps[0].means, told.means);
+  EXPECT_EQ(heard.steps[0].loss_scale, told.loss_scale);
+}
+
 /// A cache is neither gathered for a checkpoint nor wanted from one.
 TEST(Crew, StatesThatAreSavedAreAllButCaches) {
   Builder builder;

@@ -52,7 +52,7 @@ AskedTraining read_training_flags(const Arguments& arguments, const OwnFamilies&
 /// this with the same configuration; else the devices are threads. Signals save and stop.
 ///
 /// `callbacks` are told of the run; there is no display of its own. Where ranks are processes,
-/// those of the others hear of steps (on_step, without the means of the task) and of nothing else.
+/// those of the others hear of steps (on_step) and of nothing else.
 int run_training(const RunConfig& config, Console& console,
                  const std::vector<TrainCallback*>& callbacks);
 /// As was asked for; without callbacks the screen shows the run.

@@ -77,6 +77,9 @@ class Executor {
     begin(program, options);
     finish(program, options);
   }
+  /// run() in two steps: the inputs, to be filled, and the run on them.
+  BatchInputs& begin(std::string_view program, const RunOptions& options);
+  void finish(std::string_view program, const RunOptions& options);
   /// How many calls run() makes.
   std::size_t calls_of_run(std::string_view program) const;
   /// A metric of the last run. Errors: Fault::Usage: another program has run since.
@@ -106,8 +109,6 @@ class Executor {
   Runnable& runnable(std::string_view program) {
     return const_cast<Runnable&>(std::as_const(*this).runnable(program));
   }
-  BatchInputs& begin(std::string_view program, const RunOptions& options);
-  void finish(std::string_view program, const RunOptions& options);
   std::byte* work(Memory memory) const { return pools_[memory] + plan_.state_bytes[memory]; }
   void fill_work(std::byte with);
   /// One past the highest byte of the pool that is not `pattern`, in the work section.

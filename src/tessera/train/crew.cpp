@@ -10,6 +10,7 @@
 #include "tessera/tensor/shard_copy.h"
 #include "tessera/train/gather_texts.h"
 #include "tessera/train/rank_saver.h"
+#include "tessera/train/told_step.h"
 
 namespace tessera {
 
@@ -77,19 +78,23 @@ void Crew::say(Order order, std::int64_t argument) {
   share(words, sizeof words, "what comes next");
 }
 
-void Crew::say_path(Order order, std::string path) {
+void Crew::say_text(Order order, std::string told) {
   if (world_ == nullptr) return;
-  path = std::filesystem::absolute(path).string();  // ranks may have other working folders
-  say(order, static_cast<std::int64_t>(path.size()));
-  path.resize((path.size() + 3) / 4 * 4);
-  share(path.data(), static_cast<std::int64_t>(path.size()), "path");
+  say(order, static_cast<std::int64_t>(told.size()));
+  told.resize((told.size() + 3) / 4 * 4);
+  share(told.data(), static_cast<std::int64_t>(told.size()), "what an order is about");
 }
 
-std::string Crew::hear_path(std::int64_t size) {
-  std::string path(static_cast<std::size_t>((size + 3) / 4 * 4), ' ');
-  share(path.data(), static_cast<std::int64_t>(path.size()), "path");
-  path.resize(static_cast<std::size_t>(size));
-  return path;
+void Crew::say_path(Order order, const std::string& path) {
+  if (world_ == nullptr) return;
+  say_text(order, std::filesystem::absolute(path).string());  // ranks may have other folders
+}
+
+std::string Crew::hear_text(std::int64_t size) {
+  std::string out(static_cast<std::size_t>((size + 3) / 4 * 4), ' ');
+  share(out.data(), static_cast<std::int64_t>(out.size()), "what an order is about");
+  out.resize(static_cast<std::size_t>(size));
+  return out;
 }
 
 void Crew::require_shared_folder(const std::string& folder, const FileCalls& calls) {
@@ -163,18 +168,23 @@ void Crew::share_batch(const ProgramPlan& program, BatchInputs& shards) {
   }
 }
 
-/// Says which program runs, on which inputs.
-void Crew::lead(const std::string& program, BatchInputs& shards, bool measured) {
-  inputs_.at(program).require_filled();
-  const ProgramPlan& what = plan().program(program);
-  say(measured ? Order::RunMeasured : Order::Run, &what - plan().programs.data());
-  share_batch(what, shards);
+void Crew::finish(const std::string& program, BatchInputs& shards, const RunOptions& options) {
+  const bool measured = options.used_bytes != nullptr;
+  if (world_ != nullptr) {
+    inputs_.at(program).require_filled();
+    const ProgramPlan& what = plan().program(program);
+    say(measured ? Order::RunMeasured : Order::Run, &what - plan().programs.data());
+    share_batch(what, shards);
+  }
+  executor_.finish(program, options);
+  if (measured) note_used(program, *options.used_bytes);
 }
 
 void Crew::run_led(const ProgramPlan& program, bool measured) {
   UsedBytes used;
-  executor_.run(program.name, [&](BatchInputs& shards) { share_batch(program, shards); },
-                {.used_bytes = measured ? &used : nullptr});
+  const RunOptions options{.used_bytes = measured ? &used : nullptr};
+  share_batch(program, executor_.begin(program.name, options));
+  executor_.finish(program.name, options);
   if (measured) note_used(program.name, used);
 }
 
@@ -240,31 +250,7 @@ void Crew::gather(const StatePlan& state) {
   }
 }
 
-void Crew::tell_step(const StepRecord& record) {
-  if (world_ == nullptr) return;
-  say(Order::Step);
-  share_step(record);
-}
-
-StepRecord Crew::share_step(const StepRecord& record) {
-  const auto word = [](std::int64_t count) { return static_cast<double>(count); };
-  const auto count = [](double word) { return static_cast<std::int64_t>(word); };
-  double words[] = {word(record.step),
-                    record.loss,
-                    record.lr,
-                    record.grad_norm,
-                    record.ok ? 1.0 : 0.0,
-                    record.seconds,
-                    record.tokens_per_s,
-                    word(record.place.epoch),
-                    word(record.place.step),
-                    record.loss_scale.value_or(0)};
-  share(words, sizeof words, "what a step brought");
-  StepRecord out = {count(words[0]), words[1], words[2], words[3],
-                    words[4] != 0,   words[5], words[6], {count(words[7]), count(words[8])}};
-  if (words[9] > 0) out.loss_scale = words[9];
-  return out;
-}
+void Crew::tell_step(const StepRecord& record) { say_text(Order::Step, to_bytes(record)); }
 
 void Crew::dismiss() { say(Order::End); }
 
@@ -283,21 +269,23 @@ void Crew::follow(const std::vector<TrainCallback*>& callbacks) {
       case Order::Load:
       case Order::LoadWeights:
       case Order::LoadPretrained:
-        load_as_told(static_cast<Order>(words[0]), hear_path(words[1]));
+        load_as_told(static_cast<Order>(words[0]), hear_text(words[1]));
         break;
       case Order::Gather:
         for (const StatePlan& state : plan().states) {
           if (is_saved(state.state.role)) gather(state);
         }
         break;
-      case Order::Probe: gather_texts(world_, probed(hear_path(words[1]))); break;
+      case Order::Probe: gather_texts(world_, probed(hear_text(words[1]))); break;
       case Order::Write:
       case Order::WriteNow:
-        write_share(hear_path(words[1]), static_cast<Order>(words[0]) == Order::WriteNow);
+        write_share(hear_text(words[1]), static_cast<Order>(words[0]) == Order::WriteNow);
         break;
       case Order::Ask: all_written(); break;
       case Order::Collect: gather_texts(world_, to_text(take_share())); break;
-      case Order::Step: tell(callbacks, &TrainCallback::on_step, share_step({})); break;
+      case Order::Step:
+        tell(callbacks, &TrainCallback::on_step, step_of_bytes(hear_text(words[1])));
+        break;
       case Order::End: return;
     }
   }

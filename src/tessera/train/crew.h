@@ -38,13 +38,9 @@ class Crew {
   /// rank measures what it uses.
   template <std::invocable<BatchInputs&> Fill>
   void run(const std::string& program, const Fill& fill, const RunOptions& options = {}) {
-    const auto fill_shards = [&](BatchInputs& shards) {
-      if (world_ == nullptr) return fill(shards);
-      fill(whole_inputs(program));
-      lead(program, shards, options.used_bytes != nullptr);
-    };
-    executor_.run(program, fill_shards, options);
-    if (options.used_bytes != nullptr) note_used(program, *options.used_bytes);
+    BatchInputs& shards = executor_.begin(program, options);
+    fill(world_ == nullptr ? shards : whole_inputs(program));
+    finish(program, shards, options);
   }
   void run(const std::string& program, const RunOptions& options = {}) {
     run(
@@ -54,7 +50,7 @@ class Crew {
   UsedBytes most_used_bytes();
   /// Names the step in messages about ranks.
   void set_step(std::int64_t step);
-  /// What a step brought, without the means of its task, for the callbacks of the others.
+  /// What a step brought, for the callbacks of the others.
   void tell_step(const StepRecord& record);
   /// All states, or those that the plan has, from a checkpoint: each rank reads the blocks that it
   /// needs.
@@ -110,15 +106,16 @@ class Crew {
   void say(Order order, std::int64_t argument = 0);
   void share(void* data, std::int64_t bytes, const char* what);
   BatchInputs& whole_inputs(const std::string& program);
-  void lead(const std::string& program, BatchInputs& shards, bool measured);
+  /// Says which program runs on which inputs, and runs it.
+  void finish(const std::string& program, BatchInputs& shards, const RunOptions& options);
   void run_led(const ProgramPlan& program, bool measured);
   void note_used(const std::string& program, const UsedBytes& bytes);
   UsedBytes all_used();
-  StepRecord share_step(const StepRecord& record);
   void share_batch(const ProgramPlan& program, BatchInputs& shards);
-  /// An order with a path: the leader's, on every rank.
-  void say_path(Order order, std::string path);
-  std::string hear_path(std::int64_t size);
+  /// An order with a text, which the others hear.
+  void say_text(Order order, std::string told);
+  void say_path(Order order, const std::string& path);
+  std::string hear_text(std::int64_t size);
   /// What this rank answers to a probe of the folder.
   std::string probed(const std::string& folder);
   void write_share(const std::string& folder, bool now);
