@@ -76,8 +76,7 @@ constexpr ReadField kReads[] = {{"layers"},   {"heads"},    {"kv-heads"},   {"wi
 constexpr TensorCut kCuts[] = {{"*.ffn.up.weight", 0, 2}, {"*.ffn.down.weight", 1, 2}};
 
 constexpr FamilyTask kTasks[] = {
-    {kCausalLm, "the next token from those before it",
-     [](const ModelConfig& config) { return causal_lm(config, primer); }}};
+    {kCausalLm, [](const ModelConfig& config) { return causal_lm(config, primer); }}};
 
 constexpr ModelFamily kPrimer = {
     .name = "primer",

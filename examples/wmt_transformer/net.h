@@ -84,8 +84,7 @@ inline constexpr ReadField kNetReads[] = {{"layers", "those of the encoder"},
 inline constexpr TensorCut kTargetRows[] = {{"embed_target.token.weight", 0, 2, /*table=*/true}};
 
 inline constexpr FamilyTask kTasks[] = {
-    {kSeq2SeqLm, "a text from another one",
-     [](const ModelConfig& c) { return translation(c, kNet); }}};
+    {kSeq2SeqLm, [](const ModelConfig& c) { return translation(c, kNet); }}};
 
 /// The family "wmt": with it the command knows the network, to train it, to go on and to translate.
 inline constexpr ModelFamily kWmt = {

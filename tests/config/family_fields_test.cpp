@@ -221,8 +221,7 @@ std::string help_for(std::string_view field, const OwnFamilies& own = {}) {
 Value no_logits(const ModelConfig&, Value ids, const Pass&) { return ids; }
 constexpr ReadField kOwnReads[] = {{"layers", "of two kinds"}, {"rope-base"}, {"context"}};
 constexpr FamilyTask kOwnTasks[] = {
-    {kCausalLm, "the next token from those before it",
-     [](const ModelConfig& config) { return causal_lm(config, no_logits); }}};
+    {kCausalLm, [](const ModelConfig& config) { return causal_lm(config, no_logits); }}};
 
 constexpr ModelFamily kOwnFamily = {.name = "own",
                                     .doc = "of a test",

@@ -80,7 +80,7 @@ TEST_F(Tagged, QuestionsAreAnsweredOverTheWindowsOfTheirTexts) {
 TEST_F(Tagged, AResumedRunEndsWithTheSameFiles) {
   for (const auto& [task, data] :
        {std::pair(kTokenClassification, "conll"), {kQuestionAnswering, "json"}}) {
-    SCOPED_TRACE(task);
+    SCOPED_TRACE(task.name);
     const std::string whole_name = text("whole-", data), cut_name = text("cut-", data);
     RunConfig whole = on_rows(whole_name, task, data), cut = on_rows(cut_name, task, data);
     whole.save_every = cut.save_every = 1;
@@ -182,7 +182,7 @@ TEST_F(Tagged, TheLongestSampleTellsTheContext) {
     Problems problems;
     const std::optional<PreparedRun> run = prepare_run(c, problems);
     problems.raise();
-    EXPECT_EQ(run->config.model.context, context) << task;
+    EXPECT_EQ(run->config.model.context, context) << task.name;
     if (task == kTokenClassification) {
       EXPECT_EQ(run->config.model.classes, 3);
     }

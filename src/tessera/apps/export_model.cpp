@@ -58,7 +58,7 @@ ExportedModel export_model(const std::string& path, const std::string& output, S
     // A tokenizer of another program goes with the model that knows its ids.
     const Tokenizer* const tokenizer = run.vocabulary.made_elsewhere();
     if (tokenizer != nullptr) how.tokenizer = exported_files(*tokenizer);
-    if (tokenizer != nullptr && has_task(run.config.model, kSequenceClassification))
+    if (tokenizer != nullptr && has_head(run.config.model, TaskHead::SequenceClassification))
       how.pad_token = exported_padding(*tokenizer, how.tokenizer);
     save_pretrained(output, run.config.model, parameters, how);
     return ExportedModel{std::string(run.config.model.family.name()), checkpoint.record().step};

@@ -35,7 +35,7 @@ namespace {
 
 /// What follows from the data, if there is some: the size of the vocabulary, where the
 /// configuration leaves it open, and what rows tell. Data that training would refuse is refused.
-void take_data(RunConfig& config, Problems& problems) {
+void take_data(RunConfig& config, const InitModel& init, Problems& problems) {
   if (config.data.empty()) {
     if (config.model.vocabulary == 0)
       problems.add(
@@ -44,20 +44,22 @@ void take_data(RunConfig& config, Problems& problems) {
     return;
   }
   if (!problems.gather([&] { find_columns(config); })) return;
-  std::optional<Dataset> data = load_data(config, std::nullopt, {}, problems);
+  KnownModel known{.labels = init.labels};
+  if (init.vocabulary) {
+    known.vocabulary = &*init.vocabulary;
+    known.checkpoint = config.init_from;
+  }
+  std::optional<Dataset> data = load_data(config, known, problems);
   if (!data) return;
-  take_special_tokens(config.model, data->vocabulary);
-  if (config.model.vocabulary == 0)
-    config.model.vocabulary = vocabulary_for(config.model.family, data->vocabulary);
-  complete_from_data(config, *data);
-  if (data->token_files() != nullptr)
-    return;  // their samples are an index, which is written beside them
+  complete_model(config, *data);
+  if (data_source(config).has_index) return;  // which would be written
   PreparedRun run{.config = config,
                   .told = config,
                   .data = std::make_shared<const Dataset>(std::move(*data)),
                   .notices = {},
                   .output_held = {}};
   check_data(run, problems);
+  if (problems.empty()) check_ids_and_take_test(run, problems);
 }
 
 /// Those on which the report depends.
@@ -173,10 +175,10 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
   RunConfig config = configure(parsed, problems, notices, families);
   take_machine(config, nullptr, problems);
   agree_on_choices(config, nullptr, problems);
-  take_init_model(config, problems, notices);
+  const InitModel init = take_init_model(config, problems, notices);
   if (!config.data.empty()) leave_open_to_rows(config, false);
   complete(config);
-  take_data(config, problems);
+  take_data(config, init, problems);
   // The planner and searches share out devices in ways of their own.
   const bool as_told = !request.automatic && request.search_mode.empty();
   RunConfig judged = as_told ? config : with_one_device(config);

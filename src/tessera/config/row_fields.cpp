@@ -20,7 +20,7 @@ void find_label_problems(const RunConfig& config, Problems& problems) {
     if (told != config.asked_for.end())
       problems.add(text(told->second, " does nothing with task ", family_task(config.model).name,
                         labels ? "; leave it out" : "; leave it out, or give task ",
-                        labels ? "" : kSequenceClassification),
+                        labels ? "" : kSequenceClassification.name),
                    {name, "task"});
   }
   if (!labels) return;
@@ -40,18 +40,10 @@ void find_label_problems(const RunConfig& config, Problems& problems) {
 
 }  // namespace
 
-bool is_of_rows(const ModelConfig& model) {
+RowsKind rows_of(const ModelConfig& model) {
   const FamilyTask* const task = find_task(model);
-  return task != nullptr && task->of_rows;
+  return task == nullptr ? RowsKind::None : task->rows;
 }
-
-bool is_of_tables(const ModelConfig& model) {
-  return is_of_rows(model) && !is_of_words(model) && !is_of_questions(model);
-}
-
-bool is_of_words(const ModelConfig& model) { return has_task(model, kTokenClassification); }
-
-bool is_of_questions(const ModelConfig& model) { return has_task(model, kQuestionAnswering); }
 
 void find_row_problems(const RunConfig& config, Problems& problems) {
   if (find_task(config.model) == nullptr) return;  // reported before

@@ -3,19 +3,18 @@
 
 #include "tessera/config/config.h"
 #include "tessera/config/problems.h"
+#include "tessera/models/task_kind.h"
 
 namespace tessera {
 
+/// TaskKind::rows of its task.
+RowsKind rows_of(const ModelConfig& model);
 /// Its task takes nothing but rows: of tables, sentences of tagged words, or questions.
-bool is_of_rows(const ModelConfig& model);
+inline bool is_of_rows(const ModelConfig& model) { return rows_of(model) != RowsKind::None; }
 /// Its rows are those of tables, whose columns have names.
-bool is_of_tables(const ModelConfig& model);
-/// Its rows are sentences of words with a tag each.
-bool is_of_words(const ModelConfig& model);
-/// They are questions about texts.
-bool is_of_questions(const ModelConfig& model);
+inline bool is_of_tables(const ModelConfig& model) { return rows_of(model) == RowsKind::Tables; }
 
-/// config.data is tables, of which columns train.
+/// config.data is tables, of which columns train, or other rows.
 inline bool trains_on_rows(const RunConfig& config) {
   return !config.text_column.empty() || is_of_rows(config.model);
 }

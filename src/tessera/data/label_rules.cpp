@@ -95,8 +95,8 @@ void require_classes(std::span<const std::string> names, std::int64_t count, con
       names, [](const std::string& name) { return !is_whole(number_in(name).value_or(0)); });
   if (numbers && fraction != names.end())
     fail(Fault::Data, where, " has scores, like ", *fraction, ", and not labels: each of ",
-         std::ssize(names), " numbers would be a class of its own. Scores are learned by ",
-         "regression, which there is not yet; give a column of labels by label-column, or, if the ",
+         std::ssize(names), " numbers would be a class of its own. ", kScoresAreNoLabels,
+         "; give a column of labels by label-column, or, if the ",
          "numbers are names of classes, write them as words, like class-", *fraction);
   if (classes > 1 || count < kFewRows) return;
   if (names.size() == 1)

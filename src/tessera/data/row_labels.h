@@ -21,6 +21,8 @@ struct RowLabel {
   std::vector<bool> words = {};              // for each word: it has a token
 
   bool of_words() const { return !words.empty(); }
+  /// It is not known what is to be predicted.
+  bool none() const { return !of_words() && number == kIgnoredLabel; }
 };
 
 /// RowLabel::number of each.

@@ -297,7 +297,7 @@ NamedLabels labels_of_rows(const RowsChoice& choice, const LoadedRows& train,
 
 /// What the user is to know of rows without a label, where some have one and are tested on.
 std::string notice_of_unlabelled(std::span<const RowLabel> labels) {
-  const std::int64_t none = std::ranges::count(labels, kIgnoredLabel, &RowLabel::number),
+  const std::int64_t none = std::ranges::count_if(labels, &RowLabel::none),
                      all = std::ssize(labels);
   if (none == 0 || none == all) return "";
   return text(none, " of ", counted(all, "row"), none == 1 ? " has" : " have", " no label, and ",
@@ -337,10 +337,8 @@ Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const LoadedRow
               .digest = digest_of_rows(train),
               .held_out_digest = split ? "" : digest_of_rows(apart),
               .label_names = std::move(names),
-              .unlabelled =
-                  choice.tests && !choice.label_column.empty() &&
-                  std::ranges::all_of(
-                      labels, [](const RowLabel& label) { return label.number == kIgnoredLabel; }),
+              .unlabelled = choice.tests && !choice.label_column.empty() &&
+                            std::ranges::all_of(labels, &RowLabel::none),
               .notice = join(notices, "; ")};
   std::get<Texts>(out.content).labels = std::move(labels);
   return out;

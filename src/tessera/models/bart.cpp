@@ -122,8 +122,7 @@ constinit const TranslationModel kBartModel = {
 };
 
 constexpr FamilyTask kBartTasks[] = {
-    {kSeq2SeqLm, "a text from another one",
-     [](const ModelConfig& config) { return translation(config, kBartModel); }}};
+    {kSeq2SeqLm, [](const ModelConfig& config) { return translation(config, kBartModel); }}};
 
 constinit const ModelFamily kBart = {
     .name = "bart",

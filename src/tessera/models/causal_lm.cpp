@@ -137,7 +137,7 @@ bool are_packed(const Dataset& data, const SampleChoices& choices) {
 Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
   const std::int64_t context = config.context;
   Task out;
-  out.name = "causal_lm";
+  out.name = kCausalLm;
   out.inputs = {{"ids", DType::I32, {context}, config.vocabulary},
                 {"labels", DType::I32, {context}, config.vocabulary, /*ignorable=*/true}};
   if (config.reset_positions) out.inputs.push_back({"positions", DType::I32, {context}, context});
@@ -185,6 +185,15 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
   return out;
 }
 
+Task causal_lm(const ModelConfig& config) {
+  ModelConfig own = config;
+  // Only distances between rotary positions count.
+  if (config.family->layer.rotary) own.reset_positions = false;
+  return causal_lm(own, [](const ModelConfig& c, Value ids, const Pass& pass) -> Value {
+    return causal_transformer(c, layer_of(c), ids, pass);
+  });
+}
+
 CausalRows causal_rows(const ModelConfig& c, TransformerLayer layer, Value ids, const Pass& pass) {
   Builder& builder = ids.builder();
   const WeightInit init = init_of(c);
@@ -226,7 +235,8 @@ std::optional<std::int32_t> end_padding(const Vocabulary& vocabulary) {
   return has.pad ? has.pad : has.eos;
 }
 
-Task causal_classification(const ModelConfig& c, TransformerLayer layer) {
+TextClassifier causal_classifier(const ModelConfig& c) {
+  TransformerLayer layer = layer_of(c);
   layer.residual_init = residual_init(init_of(c), 2 * c.layers);
   TextClassifier out{.last = true};
   out.logits = [c, layer](const TaskValues& in, const Pass& pass) -> Value {
@@ -243,7 +253,7 @@ Task causal_classification(const ModelConfig& c, TransformerLayer layer) {
     const std::optional<std::int32_t> pad = end_padding(vocabulary);
     return {made->frame(), pad.value_or(0), pad};
   };
-  return sequence_classification(c, std::move(out));
+  return out;
 }
 
 }  // namespace tessera

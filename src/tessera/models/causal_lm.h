@@ -14,9 +14,12 @@ using LogitsFunction = Value (*)(const ModelConfig& config, Value ids, const Pas
 /// Inputs: ids, labels [b, context] of i32; labels are the tokens one later, kIgnoredLabel where
 /// there is none. Loss: mean cross-entropy over all labels that count. Data: windows of a text,
 /// the samples of token files (token_files/token_files.h), or documents (data/documents.h). With
-/// config.reset_positions there is also positions [b, context], with config.reset_attention
-/// first_seen [b, context]: see token_files/left_to_right.h.
+/// config.reset_positions, where they are not rotary, there is also positions [b, context], with
+/// config.reset_attention first_seen [b, context]: see token_files/left_to_right.h.
 Task causal_lm(const ModelConfig& config, LogitsFunction logits);
+
+/// The same of causal_transformer with the layers of layer_of.
+Task causal_lm(const ModelConfig& config);
 
 struct CausalRows {
   Value rows;   // [b, s, width], or of the one token that is wanted
@@ -35,18 +38,17 @@ Value causal_transformer(const ModelConfig& config, TransformerLayer layer, Valu
 /// tokenizer's padding, else its eos, which an export names in place of it. nullopt: none.
 std::optional<std::int32_t> end_padding(const Vocabulary& vocabulary);
 
-/// The task of telling the class of texts by the row of the last token, which has seen all. A
-/// product without a bias makes the logits (block score), as in transformers'
-/// ...ForSequenceClassification. Texts stand within what the tokenizer's post-processor puts around
-/// them, or one behind the other.
-Task causal_classification(const ModelConfig& config, TransformerLayer layer);
+/// Tells the class of texts by the row of the last token, which has seen all. A product without a
+/// bias makes the logits (block score), as in transformers' ...ForSequenceClassification. Texts
+/// stand within what the tokenizer's post-processor puts around them, or one behind the other.
+TextClassifier causal_classifier(const ModelConfig& config);
 
-/// Doc and head of the row of a family that does it.
-inline constexpr FamilyTask causal_classifier(Task (*make)(const ModelConfig& config)) {
-  return {kSequenceClassification,  "a label for a text or a pair of texts", make, kClassesReads,
-          find_classifier_problems,
-          /*of_rows=*/true,
-          /*head=*/"score"};
-}
+/// The row of a family whose layers are those of layer_of.
+inline constexpr FamilyTask kCausalClassifier = {
+    kSequenceClassification,
+    [](const ModelConfig& config) {
+      return sequence_classification(config, causal_classifier(config));
+    },
+    kClassesReads, find_classifier_problems, /*head=*/"score"};
 
 }  // namespace tessera

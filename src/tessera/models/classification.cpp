@@ -60,7 +60,6 @@ Task sequence_classification(const ModelConfig& c, TextClassifier classifier) {
   out.inputs.push_back({"labels", DType::I32, {}, class_count(c), /*ignorable=*/true});
   out.tokens = c.context;
   out.means = {{kLossMean}, {"accuracy", 0}};
-  out.reads_labels = true;
   out.measure = [logits_of = classifier.logits](const TaskValues& in,
                                                 const Pass& pass) -> Measured {
     const Value logits = logits_of(in, pass), labels = in.at("labels");
@@ -94,13 +93,12 @@ Task sequence_classification(const ModelConfig& c, TextClassifier classifier) {
   return out;
 }
 
-Task encoder_classification(const ModelConfig& c, const MaskedModel& model) {
-  return sequence_classification(
-      c, {.logits = [c, model](const TaskValues& in,
+TextClassifier encoder_classifier(const ModelConfig& c, const MaskedModel& model) {
+  return {.logits = [c, model](const TaskValues& in,
                                const Pass& pass) { return encoder_logits(c, model, in, pass); },
           .frame = [model](const Vocabulary& v) { return encoder_frame(model, v); },
           .types = model.parts != SampleParts::One,
-          .mask = true});
+          .mask = true};
 }
 
 }  // namespace tessera

@@ -135,7 +135,7 @@ FieldProblems problems(const ModelConfig& c) {
   }
   if (heads && width) {
     family.find_problems(c, out);
-    task->find_problems(c, out);
+    if (task->find_problems != nullptr) task->find_problems(c, out);
   }
   if (!out.empty()) return out;
   try {

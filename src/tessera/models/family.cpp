@@ -65,12 +65,12 @@ bool reads_field(const ModelConfig& config, std::string_view field) {
 }
 
 const FamilyTask* find_task(const ModelConfig& config) {
-  constexpr std::string_view kMisspelt = "casual_lm";  // in scripts that many have
   const std::span<const FamilyTask> tasks = config.family->tasks;
-  const std::string_view name =
-      config.task == kMisspelt ? kCausalLm : std::string_view(config.task);
-  if ((name.empty() || name == kPretraining) && !tasks.empty()) return &tasks.front();
-  const auto found = std::ranges::find(tasks, name, &FamilyTask::name);
+  const std::string_view name = config.task;
+  if ((name.empty() || name == kPretraining.name) && !tasks.empty()) return &tasks.front();
+  const auto found = std::ranges::find_if(tasks, [&](const FamilyTask& task) {
+    return task.name == name || (!task.misspelt.empty() && task.misspelt == name);
+  });
   return found == tasks.end() ? nullptr : &*found;
 }
 
@@ -80,6 +80,11 @@ const FamilyTask& family_task(const ModelConfig& config) {
   for (const FamilyTask& task : config.family->tasks) names.emplace_back(task.name);
   fail(Fault::Usage, "task is '", config.task, "', which family ", config.family,
        " is not trained for; it has ", join(names));
+}
+
+bool has_head(const ModelConfig& config, TaskHead head) {
+  const FamilyTask* const task = find_task(config);
+  return task != nullptr && task->hub_head == head;
 }
 
 bool has_task(const ModelConfig& config, std::string_view name) {

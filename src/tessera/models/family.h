@@ -16,6 +16,7 @@
 #include "tessera/base/field_problems.h"
 #include "tessera/models/config.h"
 #include "tessera/models/task.h"
+#include "tessera/models/task_kind.h"
 #include "tessera/nn/tensor_cuts.h"
 
 namespace tessera {
@@ -35,32 +36,28 @@ struct ReadField {
   std::string_view note = {};  // for help, where it means more than for other families
 };
 
-/// Names of tasks, those of several families in the same words.
-inline constexpr std::string_view kCausalLm = "causal_lm", kMaskedLm = "masked_lm",
-                                  kSeq2SeqLm = "seq2seq_lm",
-                                  kSequenceClassification = "sequence_classification",
-                                  kTokenClassification = "token_classification",
-                                  kQuestionAnswering = "question_answering",
-                                  kImageClassification = "image_classification";
-/// The name by which every family's first task can be called too.
-inline constexpr std::string_view kPretraining = "pretraining";
-
-/// Something that a model of a family can be trained to do.
-struct FamilyTask {
-  std::string_view name;  // "masked_lm"
-  std::string_view doc;
+/// Something that a model of a family can be trained to do: a row of models/task_kind.h, or one of
+/// the program's own, and what the family makes of it. The first of a family is called
+/// "pretraining" too.
+struct FamilyTask : TaskKind {
   /// `config` is complete and has no problems.
   Task (*make)(const ModelConfig& config);
   /// The fields of ModelConfig that have an effect with this task, beside those of the family.
   std::span<const ReadField> reads = {};
-  /// As ModelFamily::find_problems, of this task alone.
-  void (*find_problems)(const ModelConfig& config, FieldProblems& problems) = [](const ModelConfig&,
-                                                                                 FieldProblems&) {};
-  /// Its data is always rows of tables: their columns are found by usual names, and a context of 0
-  /// is that of the longest sample.
-  bool of_rows = false;
+  /// As ModelFamily::find_problems, of this task alone; nullptr: nothing is.
+  void (*find_problems)(const ModelConfig& config, FieldProblems& problems) = nullptr;
   /// The block with a row for each label: it begins anew where weights are of other labels.
   std::string_view head = {};
+};
+
+/// What the layers of a family are made of, where no field of the configuration says it: layer_of
+/// (models/layer.h) has it, and a flag of another program that says so names the family.
+struct LayerParts {
+  FeedForward feed_forward = FeedForward::GeluTanh;
+  NormKind norm = NormKind::Layer;
+  bool rotary = false;    // positions
+  bool bias = true;       // of linear layers and layer norms, where the configuration has it too
+  bool qkv_bias = false;  // where bias is false
 };
 
 struct ModelFamily {
@@ -98,6 +95,7 @@ struct ModelFamily {
   std::string (*tokens_of)(const Vocabulary& vocabulary) = [](const Vocabulary&) {
     return std::string();
   };
+  LayerParts layer = {};
   /// In a program that brings it, it takes the place of the library's family of this name.
   bool replaces = false;
 };
@@ -124,6 +122,8 @@ bool reads_field(const ModelConfig& config, std::string_view field);
 const FamilyTask* find_task(const ModelConfig& config);
 /// The same. Errors: Fault::Usage: there is none; the message lists those of the family.
 const FamilyTask& family_task(const ModelConfig& config);
+/// Whether the configuration's model has this head.
+bool has_head(const ModelConfig& config, TaskHead head);
 /// Whether the configuration's task is `name`.
 bool has_task(const ModelConfig& config, std::string_view name);
 

@@ -2,15 +2,10 @@
 /// to the embedding.
 
 #include "tessera/models/causal_lm.h"
-#include "tessera/models/layer.h"
 
 namespace tessera {
 
 namespace {
-
-Value gpt2_logits(const ModelConfig& config, Value ids, const Pass& pass) {
-  return causal_transformer(config, layer_of(config), ids, pass);
-}
 
 constexpr ReadField kGpt2Reads[] = {
     {"layers"},  {"heads"},     {"kv-heads"},   {"width"},   {"ffn-width"},
@@ -20,11 +15,7 @@ constexpr ReadField kGpt2Reads[] = {
 constexpr ReadField kGpt2LmReads[] = {
     {"tied-head"}, {"reset-position-ids"}, {"reset-attention-mask"}};
 
-constexpr FamilyTask kGpt2Tasks[] = {
-    {kCausalLm, "the next token from those before it",
-     [](const ModelConfig& config) { return causal_lm(config, gpt2_logits); }, kGpt2LmReads},
-    causal_classifier(
-        [](const ModelConfig& config) { return causal_classification(config, layer_of(config)); })};
+constexpr FamilyTask kGpt2Tasks[] = {{kCausalLm, causal_lm, kGpt2LmReads}, kCausalClassifier};
 
 }  // namespace
 

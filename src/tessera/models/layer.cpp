@@ -1,15 +1,25 @@
 #include "tessera/models/layer.h"
 
+#include "tessera/models/family.h"
+
 namespace tessera {
 
 WeightInit init_of(const ModelConfig& config) { return normal_init(config.init_std); }
 
 TransformerLayer layer_of(const ModelConfig& config) {
+  const LayerParts& parts = config.family->layer;
   return {.heads = config.heads,
           .kv_heads = config.kv_heads,
+          .head_width = config.head_width,
           .ffn_width = config.hidden(),
+          .feed_forward = parts.feed_forward,
+          .norm = parts.norm,
           .norm_eps = config.norm_eps,
-          .bias = config.bias,
+          .bias = config.bias && parts.bias,
+          .qkv_bias = config.attention_bias || parts.qkv_bias,
+          .proj_bias = config.attention_bias,
+          .ffn_bias = config.ffn_bias,
+          .rotary = parts.rotary,
           .rope_base = config.rope_base,
           .attention_dropout = config.attention_rate(),
           .hidden_dropout = config.dropout,

@@ -9,8 +9,8 @@ namespace tessera {
 /// First values of all weights but those of `residual_init`.
 WeightInit init_of(const ModelConfig& config);
 
-/// A layer with the sizes, rates and first values of `config`. A family then sets what it does
-/// otherwise: the norm, the feed-forward part, what the configuration has no field for.
+/// A layer with the sizes, rates and first values of `config` and the LayerParts of its family,
+/// which then sets what it does otherwise still.
 TransformerLayer layer_of(const ModelConfig& config);
 
 }  // namespace tessera

@@ -2,27 +2,10 @@
 /// queries, no biases.
 
 #include "tessera/models/causal_lm.h"
-#include "tessera/models/layer.h"
 
 namespace tessera {
 
 namespace {
-
-TransformerLayer llama_layer(const ModelConfig& config) {
-  TransformerLayer layer = layer_of(config);
-  layer.feed_forward = FeedForward::SwiGlu;
-  layer.norm = NormKind::Rms;
-  layer.rotary = true;
-  layer.bias = false;
-  layer.head_width = config.head_width;
-  layer.attention_bias = config.attention_bias;
-  layer.ffn_bias = config.ffn_bias;
-  return layer;
-}
-
-Value llama_logits(const ModelConfig& config, Value ids, const Pass& pass) {
-  return causal_transformer(config, llama_layer(config), ids, pass);
-}
 
 constexpr ReadField kLlamaReads[] = {
     {"layers"},     {"heads"},
@@ -36,17 +19,7 @@ constexpr ReadField kLlamaReads[] = {
 
 constexpr ReadField kLlamaLmReads[] = {{"tied-head"}, {"reset-attention-mask"}};
 
-constexpr FamilyTask kLlamaTasks[] = {{kCausalLm, "the next token from those before it",
-                                       [](const ModelConfig& config) {
-                                         ModelConfig own = config;
-                                         own.reset_positions =
-                                             false;  // only distances between positions count
-                                         return causal_lm(own, llama_logits);
-                                       },
-                                       kLlamaLmReads},
-                                      causal_classifier([](const ModelConfig& config) {
-                                        return causal_classification(config, llama_layer(config));
-                                      })};
+constexpr FamilyTask kLlamaTasks[] = {{kCausalLm, causal_lm, kLlamaLmReads}, kCausalClassifier};
 
 }  // namespace
 
@@ -74,6 +47,10 @@ constinit const ModelFamily kLlama = {
                          text("rotary positions need an even head width; width ", c.width, " over ",
                               c.heads, " heads gives ", c.head_dim()));
         },
+    .layer = {.feed_forward = FeedForward::SwiGlu,
+              .norm = NormKind::Rms,
+              .rotary = true,
+              .bias = false},
 };
 
 }  // namespace tessera

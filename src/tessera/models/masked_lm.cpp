@@ -73,7 +73,7 @@ Task masked_lm(const ModelConfig& c, const MaskedModel& model, SampleParts parts
   const std::int64_t context = c.context, predicted = c.masked_positions;
   const bool two = parts != SampleParts::One;
   Task out;
-  out.name = two ? kPretraining : kMaskedLm;
+  out.name = (two ? kPretraining : kMaskedLm).name;
   out.inputs.push_back({"ids", DType::I32, {context}, c.vocabulary});
   if (two) out.inputs.push_back({"types", DType::I32, {context}, 2});
   out.inputs.push_back({"mask", DType::I32, {context}, 2});

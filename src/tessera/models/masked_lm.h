@@ -32,8 +32,8 @@ inline constexpr ReadField kMaskedLmReads[] = {{"masked-positions"}};
 
 /// The task masked_lm with samples of such parts.
 template <const MaskedModel& kModel, SampleParts kParts>
-constexpr FamilyTask masked_task(std::string_view name, std::string_view doc) {
-  return {name, doc, [](const ModelConfig& config) { return masked_lm(config, kModel, kParts); },
+constexpr FamilyTask masked_task(const TaskKind& kind) {
+  return {kind, [](const ModelConfig& config) { return masked_lm(config, kModel, kParts); },
           kMaskedLmReads,
           [](const ModelConfig& config, FieldProblems& problems) {
             find_masked_problems(config, kParts, problems);
@@ -43,18 +43,19 @@ constexpr FamilyTask masked_task(std::string_view name, std::string_view doc) {
 /// ModelFamily::tasks of a model whose samples have two parts.
 template <const MaskedModel& kModel>
 inline constexpr FamilyTask kMaskedTasks[] = {
-    masked_task<kModel, kModel.parts>(kPretraining,
-                                      "masked tokens, and how two parts of a text belong together"),
-    masked_task<kModel, SampleParts::One>(kMaskedLm, "tokens that are masked"),
-    {kSequenceClassification, "a label for a text or a pair of texts",
-     [](const ModelConfig& config) { return encoder_classification(config, kModel); },
-     kClassifierReads, find_classifier_problems, /*of_rows=*/true, /*head=*/"classifier"},
-    {kTokenClassification, "a label for each word of a sentence",
+    masked_task<kModel, kModel.parts>(kPretraining),
+    masked_task<kModel, SampleParts::One>(kMaskedLm),
+    {kSequenceClassification,
+     [](const ModelConfig& config) {
+       return sequence_classification(config, encoder_classifier(config, kModel));
+     },
+     kClassifierReads, find_classifier_problems, /*head=*/"classifier"},
+    {kTokenClassification,
      [](const ModelConfig& config) { return encoder_token_classification(config, kModel); },
-     kClassifierReads, find_classifier_problems, /*of_rows=*/true, /*head=*/"classifier"},
-    {kQuestionAnswering, "the part of a text that answers a question",
+     kClassifierReads, find_classifier_problems, /*head=*/"classifier"},
+    {kQuestionAnswering,
      [](const ModelConfig& config) { return encoder_question_answering(config, kModel); },
-     kQuestionReads, find_question_problems, /*of_rows=*/true},
+     kQuestionReads, find_question_problems},
 };
 
 /// Of one whose samples have one part: all but the first.

@@ -39,7 +39,6 @@ Task encoder_question_answering(const ModelConfig& c, const MaskedModel& model) 
   out.inputs.push_back({"end", DType::I32, {}, c.context, /*ignorable=*/true});
   out.tokens = c.context;
   out.means = {{"start_loss", 0.5}, {"end_loss", 0.5}};
-  out.reads_labels = true;
   out.measure = [c, model](const TaskValues& in, const Pass& pass) -> Measured {
     const Value x = encode_tokens(c, model, in, pass).rows;
     const Value both = linear(x, "qa_outputs", 2, {true, init_of(c)});

@@ -184,8 +184,7 @@ constinit const TranslationModel kT5Model = {
 };
 
 constexpr FamilyTask kT5Tasks[] = {
-    {kSeq2SeqLm, "a text from another one",
-     [](const ModelConfig& config) { return translation(config, kT5Model); }}};
+    {kSeq2SeqLm, [](const ModelConfig& config) { return translation(config, kT5Model); }}};
 
 constinit const ModelFamily kT5 = {
     .name = "t5",

@@ -129,8 +129,6 @@ struct Task {
   std::optional<TokenFileUse> token_files = std::nullopt;
   bool reads_pairs = false;      // a row of its data is two texts, a source and a target
   bool packs_documents = false;  // SampleChoices::packing has an effect
-  /// Its data is rows with labels, of one text or two.
-  bool reads_labels = false;
   /// Tokens of the longest sample that can be made of the data, where samples have lengths of their
   /// own and are padded to the context; none: they do not.
   std::function<std::int64_t(const Dataset& data)> longest_sample = nullptr;

@@ -17,14 +17,13 @@ Value token_logits(const ModelConfig& c, const MaskedModel& model, const TaskVal
 }  // namespace
 
 Task encoder_token_classification(const ModelConfig& c, const MaskedModel& model) {
-  Task out = sequence_classification(c, {.logits = nullptr,
-                                         .frame = [model](const Vocabulary& v) -> SampleFrame {
-                                           SampleFrame out = encoder_frame(model, v);
-                                           require_end_cut(out.frame, kTokenClassification);
-                                           return out;
-                                         },
-                                         .types = model.parts != SampleParts::One,
-                                         .mask = true});
+  TextClassifier classifier = encoder_classifier(c, model);
+  classifier.frame = [model](const Vocabulary& v) -> SampleFrame {
+    SampleFrame out = encoder_frame(model, v);
+    require_end_cut(out.frame, kTokenClassification);
+    return out;
+  };
+  Task out = sequence_classification(c, classifier);
   out.name = kTokenClassification;
   out.inputs.back().sample = {c.context};  // labels
   out.measure = [c, model](const TaskValues& in, const Pass& pass) -> Measured {

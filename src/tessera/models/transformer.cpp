@@ -143,8 +143,7 @@ constinit const TranslationModel kTransformerModel = {
 };
 
 constexpr FamilyTask kTransformerTasks[] = {
-    {kSeq2SeqLm, "a text from another one",
-     [](const ModelConfig& config) { return translation(config, kTransformerModel); }}};
+    {kSeq2SeqLm, [](const ModelConfig& config) { return translation(config, kTransformerModel); }}};
 
 constinit const ModelFamily kTransformer = {
     .name = "transformer",

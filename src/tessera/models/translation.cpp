@@ -194,7 +194,7 @@ Value shared_table(const ModelConfig& config, Builder& builder, const WeightInit
 
 Task translation(const ModelConfig& config, const TranslationModel& model) {
   Task out;
-  out.name = "seq2seq_lm";
+  out.name = kSeq2SeqLm;
   out.inputs = {{"source", DType::I32, {config.source()}, config.vocabulary},
                 {"ids", DType::I32, {config.context}, config.vocabulary},
                 {"labels", DType::I32, {config.context}, config.vocabulary, /*ignorable=*/true}};

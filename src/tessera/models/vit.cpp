@@ -91,7 +91,7 @@ std::unique_ptr<Judge> picture_judge(const Pictures::Part& part, std::int64_t cl
 /// Inputs: those of data/images.h. Loss: mean cross-entropy of the classes. Predicted: logits.
 Task vit_task(const ModelConfig& c) {
   Task out;
-  out.name = "image_classification";
+  out.name = kImageClassification;
   out.inputs = {{"patches", DType::F32, {patches_of(c), pixels_of_patch(c)}},
                 {"labels", DType::I32, {}, class_count(c), /*ignorable=*/true}};
   out.tokens = tokens_of(c);
@@ -143,11 +143,8 @@ void find_vit_problems(const ModelConfig& c, FieldProblems& problems) {
                       "; choose a divisor, so that patches cover a picture"));
 }
 
-constexpr FamilyTask kVitTasks[] = {{.name = kImageClassification,
-                                     .doc = "the class of a picture",
-                                     .make = vit_task,
-                                     .reads = kClassesReads,
-                                     .head = "classifier"}};
+constexpr FamilyTask kVitTasks[] = {
+    {kImageClassification, vit_task, kClassesReads, nullptr, /*head=*/"classifier"}};
 
 }  // namespace
 

@@ -93,14 +93,14 @@ Value attended(Value q, Value k, Value v, std::int64_t width, const TransformerL
   }
   const Shape& shape = q.shape();
   const Value out = linear(reshape(y, {shape[0], shape[1], shape[2] * shape[3] * shape[4]}), "proj",
-                           width, {layer.bias || layer.attention_bias, layer.residual_init},
+                           width, {layer.bias || layer.proj_bias, layer.residual_init},
                            where);  // [b, s, g r e] -> [b, s, d]
   return dropout_layer(out, layer.hidden_dropout, pass.step, "residual_dropout", where);
 }
 
 /// Of queries, keys and values.
 LinearOptions of_attention(const TransformerLayer& layer) {
-  return {layer.bias || layer.attention_bias, layer.attention_init.value_or(layer.init)};
+  return {layer.bias || layer.qkv_bias, layer.attention_init.value_or(layer.init)};
 }
 
 /// Keys or values of the whole sequence so far: x [b, n, g, e], behind those in the cache.

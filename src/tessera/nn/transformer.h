@@ -26,8 +26,9 @@ struct TransformerLayer {
   double norm_eps = 1e-5;
   bool post_norm = false;  // norm(x + f(x)), as in the first Transformer; else x + f(norm(x))
   bool bias = true;        // of linear layers and layer norms
-  bool attention_bias = false, ffn_bias = false;  // of these linear layers, where bias is false
-  bool rotary = false;                            // rotary positions in self-attention
+  // Of these linear layers, where bias is false:
+  bool qkv_bias = false, proj_bias = false, ffn_bias = false;
+  bool rotary = false;  // rotary positions in self-attention
   double rope_base = 10'000;
   double attention_dropout = 0, hidden_dropout = 0;  // of probabilities; after each part
   double activation_dropout = 0;                     // of what feed-forward's down reads

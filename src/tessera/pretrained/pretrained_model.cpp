@@ -76,7 +76,8 @@ bool PretrainedModel::has_weights(const std::string& path) {
 }
 
 std::optional<std::int32_t> PretrainedModel::end_padding() const {
-  if (!parts_->family->ends_by_padding || !has_task(config(), kSequenceClassification)) return {};
+  if (!parts_->family->ends_by_padding || !has_head(config(), TaskHead::SequenceClassification))
+    return {};
   const auto pad = parts_->from.json().find("pad_token_id");
   if (pad == parts_->from.json().end() || !pad->is_number_unsigned()) return {};
   return static_cast<std::int32_t>(std::min<std::uint64_t>(pad->get<std::uint64_t>(), INT32_MAX));
@@ -87,7 +88,8 @@ const std::vector<std::string>& PretrainedModel::notices_of_writing() const {
 }
 
 std::string PretrainedModel::reads_last_token() const {
-  if (!parts_->family->ends_by_padding || !has_task(config(), kSequenceClassification)) return "";
+  if (!parts_->family->ends_by_padding || !has_head(config(), TaskHead::SequenceClassification))
+    return "";
   const bool trained = std::ranges::any_of(
       parameters(), [](const auto& entry) { return entry.first.starts_with("score."); });
   if (!trained || end_padding()) return "";
@@ -95,12 +97,7 @@ std::string PretrainedModel::reads_last_token() const {
   return pad == nullptr ? "missing" : pad->dump();
 }
 
-std::vector<std::string> PretrainedModel::tasks() const {
-  std::vector<std::string> out;
-  for (const HubClass& each : parts_->family->classes)
-    out.push_back(text(each.task, " (", each.name, ")"));
-  return out;
-}
+std::vector<std::string> PretrainedModel::tasks() const { return hub_tasks(*parts_->family); }
 
 std::vector<std::pair<std::string, std::int64_t>> PretrainedModel::stored() const {
   std::vector<std::pair<std::string, std::int64_t>> out;

@@ -180,7 +180,7 @@ std::string config_text(const HubFamily& family, const ModelConfig& model,
   family.write(model, out);
   if (reads_field(model, "classes")) write_labels(model.classes, how.labels, out);
   out.erase("problem_type");  // what transformers takes for a label of several is what was trained
-  if (how.pad_token && family.ends_by_padding && has_task(model, kSequenceClassification))
+  if (how.pad_token && family.ends_by_padding && has_head(model, TaskHead::SequenceClassification))
     out["pad_token_id"] = *how.pad_token;
   out.erase("torch_dtype");  // that of version 4
   out["dtype"] = how.dtype == DType::F32    ? "float32"

@@ -24,7 +24,7 @@ Task own_task(const ModelConfig&) {
   return out;
 }
 
-constexpr FamilyTask kOwnTasks[] = {{"own", "what the program computes", own_task}};
+constexpr FamilyTask kOwnTasks[] = {{{"own", "what the program computes"}, own_task}};
 
 /// What layers may be made of.
 constexpr ReadField kOwnReads[] = {{"layers"},    {"heads"},    {"kv-heads"},   {"width"},

@@ -43,19 +43,37 @@ std::string family_of_tokenizer(const AskedRun& run, const std::string& type) {
   return run.flags.count("vocab-extra-ids").value_or(0) > 0 ? "t5" : "bert";
 }
 
-/// Flags that say that the model is a LLaMA; empty: none.
-std::string llama_words(const AskedRun& run) {
-  const auto is = [&](const char* name, const char* value) {
-    return run.flags.find(name) != nullptr && *run.flags.find(name) == value;
-  };
-  std::string out;
-  const auto add = [&](bool given, const char* name) {
-    if (given) out += text(out.empty() ? "" : ", ", run.flags.written(name));
-  };
-  add(is("position-embedding-type", "rope"), "position-embedding-type");
-  add(run.flags.on("use-rotary-position-embeddings"), "use-rotary-position-embeddings");
-  add(run.flags.on("swiglu"), "swiglu");
-  add(is("normalization", "RMSNorm"), "normalization");
+/// A flag that says what layers are made of.
+struct LayerFlag {
+  const char *name, *value;  // value nullptr: a switch
+  bool (*is_so)(const LayerParts& layer);
+};
+constexpr LayerFlag kLayerFlags[] = {
+    {"position-embedding-type", "rope", [](const LayerParts& layer) { return layer.rotary; }},
+    {"use-rotary-position-embeddings", nullptr,
+     [](const LayerParts& layer) { return layer.rotary; }},
+    {"swiglu", nullptr,
+     [](const LayerParts& layer) { return layer.feed_forward == FeedForward::SwiGlu; }},
+    {"normalization", "RMSNorm",
+     [](const LayerParts& layer) { return layer.norm == NormKind::Rms; }}};
+
+/// What these flags say.
+struct SaidOfLayers {
+  std::string flags;                  // as they were given; empty: none was
+  std::vector<std::string> families;  // that are so
+};
+SaidOfLayers said_of_layers(const AskedRun& run) {
+  SaidOfLayers out;
+  std::vector<const ModelFamily*> fit(model_families().begin(), model_families().end());
+  for (const LayerFlag& flag : kLayerFlags) {
+    const std::string* const value = run.flags.find(flag.name);
+    const bool given =
+        flag.value == nullptr ? run.flags.on(flag.name) : value != nullptr && *value == flag.value;
+    if (!given) continue;
+    out.flags += text(out.flags.empty() ? "" : ", ", run.flags.written(flag.name));
+    std::erase_if(fit, [&](const ModelFamily* family) { return !flag.is_so(family->layer); });
+  }
+  for (const ModelFamily* family : fit) out.families.emplace_back(family->name);
   return out;
 }
 
@@ -78,20 +96,20 @@ std::string family_elsewhere(const AskedRun& run) {
 const ModelFamily* take_family(AskedRun& run) {
   refuse_words(run, "position-embedding-type", {"rope", "learned_absolute"});
   refuse_words(run, "normalization", {"LayerNorm", "RMSNorm"});
-  const std::string llama = llama_words(run);
+  const SaidOfLayers said = said_of_layers(run);
   const std::string* const told = run.flags.find("family");
   const std::string elsewhere = family_elsewhere(run);
   const std::string* const type = run.flags.find("tokenizer-type");
-  std::string name = told != nullptr      ? *told
-                     : run.pretrained     ? std::string(run.pretrained->config().family.name())
-                     : !elsewhere.empty() ? elsewhere
-                     : !llama.empty()     ? "llama"
-                     : type != nullptr    ? family_of_tokenizer(run, *type)
-                                          : "";
-  if (!llama.empty() && name != "llama")
-    run.problems.add(text(llama, llama.find(',') == std::string::npos ? " is" : " are",
-                          " of family llama, and the model is of family ", name,
-                          "; leave out what does not hold"));
+  std::string name = told != nullptr       ? *told
+                     : run.pretrained      ? std::string(run.pretrained->config().family.name())
+                     : !elsewhere.empty()  ? elsewhere
+                     : !said.flags.empty() ? said.families.front()
+                     : type != nullptr     ? family_of_tokenizer(run, *type)
+                                           : "";
+  if (!said.flags.empty() && std::ranges::find(said.families, name) == said.families.end())
+    run.problems.add(text(said.flags, said.flags.find(',') == std::string::npos ? " is" : " are",
+                          " of family ", join(said.families, " or "),
+                          ", and the model is of family ", name, "; leave out what does not hold"));
   const bool is_told = told != nullptr || run.pretrained ||
                        run.flags.find(kPretrained) != nullptr || run.flags.tells("init-from") ||
                        run.told_elsewhere || run.has_loaded_model();

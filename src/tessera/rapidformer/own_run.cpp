@@ -14,7 +14,7 @@ struct OwnRun::Family : ModelFamily {
   Family(const ModelFamily& of, const OwnRun& by) : ModelFamily(of), base(of), run(by) {
     replaces = true;
     for (FamilyTask& task : own_tasks) {
-      if (by.datasets_.train) task.of_rows = false;
+      if (by.datasets_.train) task.rows = RowsKind::None;
       task.make = [](const ModelConfig& config) -> Task {
         const auto& own = static_cast<const Family&>(*config.family);
         return own.run.task_over(config, own.base);
@@ -125,7 +125,7 @@ void OwnRun::take_lengths() {
     if (length > 0 && config_.untold.erase(field) > 0) *to = length;
   };
   // The family of a folder is not known yet.
-  const bool writes = model.task == kSeq2SeqLm || has_task(model, kSeq2SeqLm) ||
+  const bool writes = model.task == kSeq2SeqLm.name || has_task(model, kSeq2SeqLm) ||
                       first.contains("source") || first.contains("decoder_input_ids");
   if (!writes) return take("context", &model.context, length_of(first, {"ids", "input_ids"}));
   take("context", &model.context, length_of(first, {"ids", "decoder_input_ids", "labels"}));
@@ -214,7 +214,7 @@ void OwnRun::take_samples(Task& task, const ModelConfig& config) const {
   task.inputs = std::move(inputs);
   task.data = DataKind::Program;
   task.token_files = std::nullopt;
-  task.reads_pairs = task.packs_documents = task.reads_labels = false;
+  task.reads_pairs = task.packs_documents = false;
   task.longest_sample = nullptr;
   task.train_samples = [train = datasets_.train, shuffled = functions_.shuffled, known](
                            const Dataset&, const SampleChoices& choices) {

@@ -50,7 +50,7 @@ Datasets build_train_valid_test_datasets(const RunConfig& args, const NumSamples
   require(trains_on_token_files(args), "data-path '", args.data.front(),
           "' is no prefix of token files (PREFIX.bin and PREFIX.idx); make them by ",
           "preprocess_data");
-  const Dataset data = load_token_files(args, nullptr);
+  const Dataset data = load_token_files(args);
   const auto files = std::get<std::shared_ptr<const TokenFiles>>(data.content);
   const std::int64_t ids =
       args.model.vocabulary > 0 ? args.model.vocabulary : data.vocabulary.size();

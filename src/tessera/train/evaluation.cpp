@@ -64,7 +64,7 @@ std::vector<std::string> labels_of(const PretrainedModel& from) {
 }
 
 Vocabulary vocabulary_at(const RunConfig& config, const std::string& path) {
-  if (config.model.family == "vit") return Vocabulary::ids(1);
+  if (!reads_field(config.model, "vocab-size")) return Vocabulary::ids(1);
   const TokenizerChoice choice = tokenizer_choice(config);
   require(!choice.none(), "'", path, "' has no tokenizer, so that its texts cannot be made into ",
           "tokens; copy its files there, or give it by tokenizer");
@@ -84,7 +84,8 @@ void open_model(const std::string& path, const RunConfig& asked, Evaluation& out
     labels = labels_of(*out.pretrained);
     for (const std::string& notice : out.pretrained->notices()) out.notices.push_back(notice);
     const std::string type = problem_type(*out.pretrained);
-    require(type.empty() || type == "single_label_classification", "'", path,
+    const std::string_view learned = family_task(out.config.model).problem_type;
+    require(learned.empty() || type.empty() || type == learned, "'", path,
             "' has the problem_type ", type, ", and what such a model tells is no probability of ",
             "one label; give a model that tells one label of each text");
     return;
@@ -170,7 +171,7 @@ Task load_evaluated(Evaluation& out, std::vector<std::string> labels, bool predi
                   : error;
   }
   const Dataset& data = *out.data;
-  complete_from_data(config, data);
+  data_source(config).complete(config, data);
   Problems problems;
   problems.add(tessera::problems(config.model));
   problems.raise();
@@ -333,12 +334,9 @@ Evaluated evaluate(Crew& crew, const RunSetup& setup, const Evaluation& evaluati
   Validation measured(task.means, judge.get());
   MeasuredRuns runs(crew);
   measure_samples(runs, *samples, setup.evaluation_batch(), measured, [] { return false; });
-  const auto has_none = [](const RowLabel& label) {
-    return !label.of_words() && label.number == kIgnoredLabel;
-  };
   const Texts* const texts = data.find_texts();
   const std::int64_t unscored =
-      texts == nullptr ? 0 : std::ranges::count_if(texts->labels, has_none);
+      texts == nullptr ? 0 : std::ranges::count_if(texts->labels, &RowLabel::none);
   return {samples->size() - unscored, measured.loss(), scores_of(task, measured, judge.get())};
 }
 

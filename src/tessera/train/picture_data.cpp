@@ -1,5 +1,6 @@
 #include "tessera/train/picture_data.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -42,7 +43,7 @@ bool trains_on_pictures(const RunConfig& config) {
   return !config.data.empty() && ImageSet::is_name(config.data.front());
 }
 
-Dataset load_pictures(const RunConfig& config) {
+Dataset load_pictures(const RunConfig& config, const KnownModel&) {
   constexpr std::string_view kWhat = "pictures", kInstead = "leave it out";
   refuse_told(config, {"vocabulary", "tokenizer", "tokenizer-type", "sample-order"}, kWhat,
               kInstead);
@@ -58,12 +59,18 @@ Dataset load_pictures(const RunConfig& config) {
   return picture_dataset(Pictures::of(std::move(train), std::move(valid)));
 }
 
-Dataset load_test_pictures(const RunConfig& config) {
+Dataset load_test_pictures(const RunConfig& config, const Dataset&, bool) {
   const auto all = open_pictures(config.test_data, "test-data", config.model,
                                  /*may_lack_labels=*/true);
   Dataset out = picture_dataset(Pictures::of(all, all));
   out.unlabelled = !all->labelled();
   return out;
+}
+
+void complete_from_pictures(RunConfig& config, const Dataset& data) {
+  const auto& [train, valid] = *data.pictures();
+  if (config.model.classes == 0)
+    config.model.classes = std::max(train.set->classes(), valid.set->classes());
 }
 
 }  // namespace tessera

@@ -14,7 +14,9 @@
 #include "tessera/train/output_folder.h"
 #include "tessera/train/pretrained_start.h"
 #include "tessera/train/programs.h"
+#include "tessera/train/row_data.h"
 #include "tessera/train/run_data.h"
+#include "tessera/train/run_source.h"
 #include "tessera/train/task_start.h"
 #include "tessera/train/token_data.h"
 
@@ -76,7 +78,7 @@ class Preparation {
   void begin_head_anew(const ModelConfig& model, const std::string& path, const Weights& weights) {
     run_->anew =
         head_to_begin_anew(run_->config, *run_->data,
-                           {model, labels_.names, path, parameters_of(weights)}, run_->notices);
+                           {model, known_.labels, path, parameters_of(weights)}, run_->notices);
   }
 
   RunConfig config_, told_;
@@ -84,7 +86,7 @@ class Preparation {
   std::vector<std::string> notices_, held_;
   std::optional<Source> from_, init_;  // where it goes on; whose weights it begins with
   std::optional<PretrainedModel> pretrained_;
-  KnownLabels labels_;
+  KnownModel known_;
   std::optional<Dataset> data_;
   Problems of_data_;
   std::string ids_;
@@ -135,19 +137,22 @@ void Preparation::read_data() {
   if (base() && config_.model.vocabulary == 0)
     config_.model.vocabulary = base()->run.config.model.vocabulary;
   if (from_) tessera::take_sizes_of_data(config_, from_->run.config.model);
-  labels_ = {base() ? base()->run.labels : std::vector<std::string>(), from_.has_value()};
-  if (pretrained_) labels_.names = pretrained_->labels();
-  data_ = load_data(config_, base(), labels_, of_data_);
+  known_.keeps_labels = from_.has_value();
+  if (base()) {
+    known_.vocabulary = &base()->run.vocabulary;
+    known_.checkpoint = base()->checkpoint.path();
+    known_.labels = base()->run.labels;
+  }
+  if (pretrained_) known_.labels = pretrained_->labels();
+  data_ = load_data(config_, known_, of_data_);
   if (data_ && data_->vocabulary.made_elsewhere() != nullptr) {
     for (const std::string& notice : data_->vocabulary.made_elsewhere()->notices())
       notices_.push_back(notice);
   }
   problems_.gather([&] {
-    if (!data_ || data_->token_files() == nullptr) return;
-    config_.eod_token = eod_token_of(config_, data_->vocabulary);
-    if (!data_->token_files()->has(DataPart::Valid)) config_.held_out = 0;
+    if (data_) data_source(config_).settle(config_, *data_);
   });
-  if (const std::string unread = notice_of_other_kinds(config_); !unread.empty())
+  if (const std::string unread = data_ ? notice_of_other_kinds(config_) : ""; !unread.empty())
     notices_.push_back(unread);
 }
 
@@ -165,7 +170,9 @@ void Preparation::add_notices_of_floats() {
 /// What the run has otherwise than the checkpoint that it goes on from, its data above all: where
 /// that is other data, what is wrong with it is not told.
 void Preparation::compare_with_checkpoint() {
-  const std::string digest = data_ ? data_->digest : from_ ? digest_of(config_, *from_) : "";
+  const std::string digest = data_   ? data_->digest
+                             : from_ ? digest_of(config_, from_->run.vocabulary.kind())
+                                     : "";
   ids_ = data_ ? ids_digest(*data_) : "";
   const DataDigests digests = {digest, data_ ? data_->held_out_digest : "", ids_};
   if (from_)
@@ -179,11 +186,7 @@ void Preparation::compare_with_checkpoint() {
 void Preparation::take_sizes_of_data() {
   if (const std::string repeated = repeated_ranks_text(config_.parallel); !repeated.empty())
     notices_.push_back(repeated);
-  take_special_tokens(config_.model, data_->vocabulary);
-  complete_from_data(config_, *data_);
-  const bool open = config_.model.vocabulary == 0;
-  if (open) config_.model.vocabulary = vocabulary_for(config_.model.family, data_->vocabulary);
-  if (open || is_of_rows(config_.model)) problems_.add(tessera::problems(config_.model));
+  if (complete_model(config_, *data_)) problems_.add(tessera::problems(config_.model));
 }
 
 /// The steps of a run that counts epochs.
@@ -226,7 +229,7 @@ void Preparation::take_folder() {
                                  "weights begin with random numbers"));
   compare_model(run_->config, *pretrained_, problems_);
   check_problem_type(run_->config, *pretrained_, *run_->data, run_->notices, problems_);
-  if (has_task(run_->config.model, kSequenceClassification))
+  if (has_head(run_->config.model, TaskHead::SequenceClassification))
     problems_.gather([&] { require_same_padding(*pretrained_, run_->data->vocabulary); });
   begin_head_anew(pretrained_->config(), pretrained_->path(), *pretrained_);
   if (problems_.empty())
@@ -249,8 +252,7 @@ void Preparation::take_init() {
 
 void Preparation::take_test() {
   if (!problems_.empty()) return;
-  problems_.gather([&] { require_ids_of(*run_->data, run_->config.model.vocabulary); });
-  take_test_data(*run_, problems_);
+  check_ids_and_take_test(*run_, problems_);
 }
 
 std::optional<PreparedRun> Preparation::prepared() {

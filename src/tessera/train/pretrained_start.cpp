@@ -9,6 +9,7 @@
 #include "tessera/base/text.h"
 #include "tessera/config/fields.h"
 #include "tessera/data/dataset.h"
+#include "tessera/data/label_rules.h"
 #include "tessera/models/causal_lm.h"
 #include "tessera/pretrained/hub_cache.h"
 #include "tessera/train/compare_runs.h"
@@ -17,7 +18,7 @@ namespace tessera {
 
 namespace {
 
-constexpr std::string_view kRegression = "regression", kMultiLabel = "multi_label_classification";
+constexpr std::string_view kScores = "regression", kSeveralLabels = "multi_label_classification";
 
 bool are_numbers(const std::vector<std::string>& names) {
   return std::ranges::all_of(names, [](const std::string& name) {
@@ -100,19 +101,20 @@ std::string problem_type(const PretrainedModel& from) {
 
 void check_problem_type(const RunConfig& config, const PretrainedModel& from, const Dataset& data,
                         std::vector<std::string>& notices, Problems& problems) {
-  if (!has_task(config.model, kSequenceClassification)) return;
+  const std::string_view learned = family_task(config.model).problem_type;
   const std::string type = problem_type(from);
-  if (type != kRegression && type != kMultiLabel) return;
+  if (learned.empty() || type == learned) return;
+  if (type != kScores && type != kSeveralLabels) return;
   const std::string where = text("'", from.path(), "' has the problem_type ", type);
-  if (type == kRegression && from.config().classes == 1 && are_numbers(data.label_names)) {
+  if (type == kScores && from.config().classes == 1 && are_numbers(data.label_names)) {
     problems.add(text(where, ": it tells a score, and column '", config.label_column,
-                      "' has numbers. Scores are learned by regression, which there is not yet; ",
-                      "give a column of labels by label-column, or, if the numbers are names of ",
+                      "' has numbers. ", kScoresAreNoLabels,
+                      "; give a column of labels by label-column, or, if the numbers are names of ",
                       "classes, write them as words"),
                  Fault::Data);
     return;
   }
-  notices.push_back(text(where, type == kRegression ? " (scores)" : " (several labels for a text)",
+  notices.push_back(text(where, type == kScores ? " (scores)" : " (several labels for a text)",
                          "; this run learns one label of each text, of which ",
                          std::ssize(data.label_names),
                          " are told apart: ", label_names_text(data.label_names)));

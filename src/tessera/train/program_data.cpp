@@ -6,8 +6,8 @@
 
 namespace tessera {
 
-Dataset load_program_data(const RunConfig& config, const Vocabulary* of_weights) {
-  if (of_weights != nullptr) return program_dataset(*of_weights, config.program_data);
+Dataset load_program_data(const RunConfig& config, const KnownModel& model) {
+  if (model.vocabulary != nullptr) return program_dataset(*model.vocabulary, config.program_data);
   if (const TokenizerChoice choice = tokenizer_choice(config); !choice.none())
     return program_dataset(Vocabulary::tokenizer(load_tokenizer(choice)), config.program_data);
   require(config.model.vocabulary > 0,
@@ -17,6 +17,11 @@ Dataset load_program_data(const RunConfig& config, const Vocabulary* of_weights)
   return program_dataset(
       Vocabulary::ids(config.model.vocabulary - vocabulary_for(config.model.family, 0)),
       config.program_data);
+}
+
+Dataset refuse_test_of_program(const RunConfig& config, const Dataset&, bool) {
+  fail(Fault::Usage, "test-data '", config.test_data.front(), "' does nothing where a program ",
+       "makes the samples itself; leave it out");
 }
 
 }  // namespace tessera

@@ -13,7 +13,6 @@
 #include "tessera/data/tagged_rows.h"
 #include "tessera/files/other_kinds.h"
 #include "tessera/token_files/token_files.h"
-#include "tessera/train/picture_data.h"
 
 namespace tessera {
 
@@ -56,12 +55,21 @@ RowsChoice rows_choice(const RunConfig& config) {
   return out;
 }
 
-/// With a vocabulary, or one to make.
-template <typename Tokens>
-Dataset load_chosen(const RunConfig& config, const RowsChoice& choice, const Tokens& tokens) {
-  return is_of_words(config.model)       ? load_tagged_rows(choice, tokens)
-         : is_of_questions(config.model) ? load_questions(choice, tokens)
-                                         : load_rows(choice, tokens);
+/// How rows of a kind are read: with a vocabulary to make, or one that there is.
+struct RowsReader {
+  RowsKind kind;
+  Dataset (*make)(const RowsChoice& choice, const VocabularyChoice& vocabulary);
+  Dataset (*load)(const RowsChoice& choice, const Vocabulary& vocabulary);
+  std::string (*digest)(const RowsChoice& choice);
+};
+constexpr RowsReader kReaders[] = {
+    {RowsKind::None, load_rows, load_rows, rows_digest},  // columns of tables as texts
+    {RowsKind::Tables, load_rows, load_rows, rows_digest},
+    {RowsKind::TaggedWords, load_tagged_rows, load_tagged_rows, tagged_rows_digest},
+    {RowsKind::Questions, load_questions, load_questions, questions_digest}};
+
+const RowsReader& reader_of(const RunConfig& config) {
+  return *std::ranges::find(kReaders, rows_of(config.model), &RowsReader::kind);
 }
 
 void refuse_token_files(const RunConfig& config, const std::vector<std::string>& paths) {
@@ -105,12 +113,9 @@ void find_columns(RunConfig& config, bool may_lack_labels) {
   }
 }
 
-void complete_from_data(RunConfig& config, const Dataset& data) {
+void complete_from_rows(RunConfig& config, const Dataset& data) {
   ModelConfig& model = config.model;
-  const Pictures* const pictures = data.pictures();
-  if (pictures != nullptr && model.classes == 0)
-    model.classes = std::max(pictures->train.set->classes(), pictures->valid.set->classes());
-  if (!is_of_rows(model) || !(data.has_rows() || data.questions() != nullptr)) return;
+  if (!is_of_rows(model)) return;
   if (model.classes == 0) model.classes = std::ssize(data.label_names);
   if (model.context != 0) return;
   ModelConfig any = model;
@@ -123,8 +128,7 @@ void complete_from_data(RunConfig& config, const Dataset& data) {
   model.context = std::min(std::max(model.context, buckets.back()), most);
 }
 
-Dataset load_row_data(const RunConfig& config, const KnownLabels& labels,
-                      const Vocabulary* vocabulary) {
+Dataset load_row_data(const RunConfig& config, const KnownModel& model) try {
   refuse_token_files(config, config.data);
   if (!config.valid_data.empty()) refuse_token_files(config, config.valid_data);
   constexpr std::string_view kWhat = "rows of a table";
@@ -133,36 +137,38 @@ Dataset load_row_data(const RunConfig& config, const KnownLabels& labels,
   refuse_told(config, {"reset-position-ids", "reset-attention-mask"}, kWhat,
               "packing bfd does both");
   RowsChoice choice = rows_choice(config);
-  choice.known_labels = labels.names;
-  choice.keeps_labels = labels.only;
+  choice.known_labels = model.labels;
+  choice.keeps_labels = model.keeps_labels;
   choice.classes = config.model.classes;
-  return vocabulary != nullptr ? load_chosen(config, choice, *vocabulary)
-                               : load_chosen(config, choice, vocabulary_choice(config));
+  const RowsReader& reader = reader_of(config);
+  return model.vocabulary != nullptr ? reader.load(choice, *model.vocabulary)
+                                     : reader.make(choice, vocabulary_choice(config));
+} catch (const Error& error) {
+  throw in_vocabulary_of(model, error);
 }
 
-Dataset load_test_rows(const RunConfig& config, const Dataset& data, bool reads_labels) {
+Dataset load_test_rows(const RunConfig& config, const Dataset& trained, bool reads_labels) {
   refuse_token_files(config, config.test_data);
   RowsChoice choice = rows_choice(config);
   choice.paths = config.test_data;
   choice.valid_paths.clear();
-  choice.known_labels = data.label_names;
+  choice.known_labels = trained.label_names;
   choice.keeps_labels = choice.tests = true;
   choice.reads_labels = reads_labels;
-  choice.some_without_answer = data.questions() != nullptr && data.questions()->some_without;
-  return load_chosen(config, choice, data.vocabulary);
+  const EncodedQuestions* const questions = trained.questions();
+  choice.some_without_answer = questions != nullptr && questions->some_without;
+  return reader_of(config).load(choice, trained.vocabulary);
 }
 
-std::string row_digest(const RunConfig& config) {
-  const RowsChoice choice = rows_choice(config);
-  return is_of_words(config.model)       ? tagged_rows_digest(choice)
-         : is_of_questions(config.model) ? questions_digest(choice)
-                                         : rows_digest(choice);
+std::string row_digest(const RunConfig& config, VocabularyKind) {
+  return reader_of(config).digest(rows_choice(config));
 }
 
 bool rows_fit(const Dataset& data, const RunConfig& config, const Task& task, Problems& problems) {
-  const bool rows = data.has_rows(), pairs = rows && data.texts().rows.columns > 1;
+  const bool of_rows = is_of_rows(config.model), rows = data.has_rows(),
+             pairs = rows && data.texts().rows.columns > 1;
   const std::string_view none = to_text(Packing::None);
-  if (rows && !task.reads_labels && pairs != task.reads_pairs) {
+  if (rows && !of_rows && pairs != task.reads_pairs) {
     problems.add(
         pairs ? text("family ", config.model.family, " trains on texts of one column; leave ",
                      "target-column '", config.target_column, "' out")
@@ -186,7 +192,7 @@ bool rows_fit(const Dataset& data, const RunConfig& config, const Task& task, Pr
         {"classes"});
     return false;
   }
-  const bool of_labelled_texts = task.reads_labels && data.questions() == nullptr;
+  const bool of_labelled_texts = of_rows && data.questions() == nullptr;
   const bool have_lengths = (task.reads_pairs && data.token_files() == nullptr) ||
                             of_labelled_texts || (rows && config.packing == none);
   if (!config.bucket_lengths.empty() && !have_lengths) {
@@ -200,7 +206,7 @@ bool rows_fit(const Dataset& data, const RunConfig& config, const Task& task, Pr
 }
 
 std::string notice_of_other_kinds(const RunConfig& config) {
-  if (trains_on_rows(config) || trains_on_pictures(config)) return "";
+  if (!data_source(config).takes_files) return "";
   const bool pairs = has_task(config.model, kSeq2SeqLm);
   for (const auto* const paths : {&config.data, &config.valid_data, &config.test_data}) {
     for (const std::string& path : *paths) {

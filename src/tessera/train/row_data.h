@@ -8,6 +8,7 @@
 #include "tessera/config/problems.h"
 #include "tessera/config/row_fields.h"
 #include "tessera/models/task.h"
+#include "tessera/train/data_source.h"
 
 namespace tessera {
 
@@ -19,28 +20,21 @@ class Vocabulary;
 /// Errors: as of read_table; Fault::Data: it has none of these names.
 void find_columns(RunConfig& config, bool may_lack_labels = false);
 
-/// The labels of a model that exists.
-struct KnownLabels {
-  std::vector<std::string> names = {};
-  bool only = false;  // the model goes on: others are refused
-};
-
-/// Reads them, with the vocabulary of a model that exists where there is one. Errors: as of
-/// load_rows(data/rows.h), and Fault::Usage: token files; fields that do nothing with rows.
-Dataset load_row_data(const RunConfig& config, const KnownLabels& labels,
-                      const Vocabulary* vocabulary = nullptr);
+/// Reads them. Errors: as of load_rows (data/rows.h), load_tagged_rows, load_questions, and
+/// Fault::Usage: token files; fields that do nothing with rows.
+Dataset load_row_data(const RunConfig& config, const KnownModel& model);
 
 /// Reads config.test_data, all of which is held out, with the labels and in the vocabulary of
-/// `data`, what the run trains on. reads_labels: as RowsChoice's. Errors: as of load_row_data.
-Dataset load_test_rows(const RunConfig& config, const Dataset& data, bool reads_labels);
+/// `trained`. reads_labels: as RowsChoice's. Errors: as of load_row_data.
+Dataset load_test_rows(const RunConfig& config, const Dataset& trained, bool reads_labels);
 
-/// Sets what is open and follows from the data: classes 0 to the number of labels; of rows a
+/// DataSource::complete of rows whose task takes nothing else: classes 0 to the number of labels; a
 /// context of 0 to the length of the longest sample, up to a multiple of 8, as far as positions
 /// reach.
-void complete_from_data(RunConfig& config, const Dataset& data);
+void complete_from_rows(RunConfig& config, const Dataset& data);
 
-/// Dataset::digest of the rows that train.
-std::string row_digest(const RunConfig& config);
+/// DataSource::digest.
+std::string row_digest(const RunConfig& config, VocabularyKind kind);
 
 /// What is wrong with the data of a run for what its task takes of rows, and for its fields of
 /// samples; false: something is.

@@ -11,77 +11,36 @@
 #include "tessera/data/unknown_tokens.h"
 #include "tessera/models/family.h"
 #include "tessera/tokenizers/byte_tokens.h"
-#include "tessera/train/picture_data.h"
-#include "tessera/train/program_data.h"
+#include "tessera/train/data_source.h"
 #include "tessera/train/programs.h"
-#include "tessera/train/token_data.h"
+#include "tessera/train/row_data.h"
 
 namespace tessera {
 
-namespace {
-
-/// The data in the ids that weights were trained on: those of `base`, if there is one.
-Dataset encoded_for(const RunConfig& config, const std::optional<Source>& base,
-                    const KnownLabels& labels) {
-  const double held_out = config.valid_data.empty() ? config.held_out : 0;
-  const bool rows = trains_on_rows(config);
-  if (!base)
-    return rows ? load_row_data(config, labels)
-                : load_dataset(config.data, vocabulary_choice(config), held_out);
-  try {
-    if (rows) return load_row_data(config, labels, &base->run.vocabulary);
-    return load_dataset(config.data, base->run.vocabulary, held_out);
-  } catch (const Error& error) {
-    throw error.with(text("in the vocabulary of checkpoint '", base->checkpoint.path(),
-                          "', whose weights know no other tokens"));
-  }
+Dataset load_test_data(const RunConfig& config, const Dataset& trained, bool reads_labels) {
+  return data_source(config).load_test(config, trained, reads_labels);
 }
 
-Dataset data_of(const RunConfig& config, const std::optional<Source>& base,
-                const KnownLabels& labels) {
-  if (trains_on_rows(config)) return encoded_for(config, base, labels);
-  if (trains_on_token_files(config))
-    return load_token_files(config, base ? &base->run.vocabulary : nullptr);
-  if (trains_on_pictures(config)) return load_pictures(config);
-  refuse_fields_of_token_files(config);
-  refuse_parts_of_token_files(config.data);
-  Dataset out = encoded_for(config, base, labels);
-  if (!config.valid_data.empty()) hold_out(out, config.valid_data);
-  return out;
-}
-
-}  // namespace
-
-Dataset load_test_data(const RunConfig& config, const Dataset& data, bool reads_labels) {
-  if (!config.program_data.empty())
-    fail(Fault::Usage, "test-data '", config.test_data.front(), "' does nothing where a program ",
-         "makes the samples itself; leave it out");
-  if (trains_on_rows(config)) return load_test_rows(config, data, reads_labels);
-  if (trains_on_token_files(config)) return load_test_token_files(config, data.vocabulary);
-  if (trains_on_pictures(config)) return load_test_pictures(config);
-  refuse_parts_of_token_files(config.test_data);
-  return load_test_text(config.test_data, data.vocabulary);
-}
-
-std::optional<Dataset> load_data(const RunConfig& config, const std::optional<Source>& base,
-                                 const KnownLabels& labels, Problems& problems) {
+std::optional<Dataset> load_data(const RunConfig& config, const KnownModel& model,
+                                 Problems& problems) {
   std::optional<Dataset> out;
-  if (!config.program_data.empty()) {
-    problems.gather(
-        [&] { out = load_program_data(config, base ? &base->run.vocabulary : nullptr); });
-    return out;
-  }
-  if (config.data.empty()) {
+  if (config.program_data.empty() && config.data.empty()) {
     problems.add("data is missing; give a text file, like --data input.txt", Fault::Usage);
     return out;
   }
-  // Reported before.
-  if (!base && config.vocabulary == VocabularyKind::Tokenizer && tokenizer_choice(config).none())
-    return out;
-  if (is_of_tables(config.model) && config.label_column.empty()) return out;  // reported before
   problems.gather([&] {
+    const DataSource& source = data_source(config);
+    if (!source.reads_files) {
+      out = source.load(config, model);
+      return;
+    }
+    const bool no_tokenizer = model.vocabulary == nullptr &&
+                              config.vocabulary == VocabularyKind::Tokenizer &&
+                              tokenizer_choice(config).none();
+    const bool no_labels = is_of_tables(config.model) && config.label_column.empty();
+    if (no_tokenizer || no_labels) return;  // reported before
     try {
-      out = data_of(config, base, labels);
+      out = source.load(config, model);
     } catch (const std::bad_alloc&) {
       fail(Fault::Resource, "out of memory while data '", config.data.front(), "' is read, all of ",
            "which is held in memory; give less of it, or token files (tessera preprocess_data), ",
@@ -91,14 +50,21 @@ std::optional<Dataset> load_data(const RunConfig& config, const std::optional<So
   return out;
 }
 
-std::string digest_of(const RunConfig& config, const Source& from) {
+std::string digest_of(const RunConfig& config, VocabularyKind kind) {
   try {
-    if (trains_on_rows(config)) return row_digest(config);
-    if (trains_on_token_files(config) || trains_on_pictures(config)) return "";
-    return text_digest(config.data, from.run.vocabulary.kind());
+    const DataSource& source = data_source(config);
+    return source.digest == nullptr ? "" : source.digest(config, kind);
   } catch (const Error&) {  // reported before
     return "";
   }
+}
+
+bool complete_model(RunConfig& config, const Dataset& data) {
+  take_special_tokens(config.model, data.vocabulary);
+  data_source(config).complete(config, data);
+  const bool open = config.model.vocabulary == 0;
+  if (open) config.model.vocabulary = vocabulary_for(config.model.family, data.vocabulary);
+  return open || is_of_rows(config.model);
 }
 
 std::string ids_digest(const Dataset& data) {
@@ -157,13 +123,7 @@ void check_data(PreparedRun& run, Problems& problems) {
             look_at(*task.valid_samples(*run.data, valid_choices(c)));
           } catch (const Error& error) {
             if (!c.valid_data.empty() || of_training == error.what()) throw;
-            if (run.data->token_files() != nullptr)
-              throw error.with(
-                  "with split 1,0,0 nothing is validated on, and valid-data names "
-                  "token files to validate on");
-            throw error.with(text("held-out is ", c.held_out,
-                                  "; 0 holds nothing out, and valid-data validates on a text of "
-                                  "its own"));
+            throw error.with(data_source(c).without_held_out(c));
           }
         },
         {"held-out"});
@@ -207,8 +167,9 @@ void require_ids_of(const Dataset& data, std::int64_t vocabulary) {
     require_question_ids(*questions, vocabulary, name_of(questions->files));
 }
 
-void take_test_data(PreparedRun& run, Problems& problems) {
+void check_ids_and_take_test(PreparedRun& run, Problems& problems) {
   const RunConfig& c = run.config;
+  problems.gather([&] { require_ids_of(*run.data, c.model.vocabulary); });
   if (c.test_data.empty()) return;
   problems.gather(
       [&] {

@@ -5,21 +5,23 @@
 #include <string>
 
 #include "tessera/config/problems.h"
+#include "tessera/train/data_source.h"
 #include "tessera/train/prepare.h"
-#include "tessera/train/row_data.h"
-#include "tessera/train/run_source.h"
 
 namespace tessera {
 
 struct Dataset;
 
-/// What trains and what is held out, in the ids that the weights of `base` were trained on, if
-/// there are some. None: it cannot be read, or `config` was refused before.
-std::optional<Dataset> load_data(const RunConfig& config, const std::optional<Source>& base,
-                                 const KnownLabels& labels, Problems& problems);
+/// What trains and what is held out. None: it cannot be read, or `config` was refused before.
+std::optional<Dataset> load_data(const RunConfig& config, const KnownModel& model,
+                                 Problems& problems);
 
 /// Dataset::digest of a text that cannot be encoded; empty where it cannot even be read.
-std::string digest_of(const RunConfig& config, const Source& from);
+std::string digest_of(const RunConfig& config, VocabularyKind kind);
+
+/// Sets what is open of the model and follows from the data. Returns whether the model is to be
+/// judged only now.
+bool complete_model(RunConfig& config, const Dataset& data);
 
 /// Of the ids that train: other ones of the same text mean that a tokenizer is read otherwise than
 /// before. Empty: the data is no text.
@@ -33,12 +35,13 @@ void check_data(PreparedRun& run, Problems& problems);
 void require_ids_of(const Dataset& data, std::int64_t vocabulary);
 
 /// Reads config.test_data, all of which is held out, in the vocabulary and with the labels of
-/// `data`, what trains. `reads_labels`: false for rows of tables that are predicted only, whose
+/// `trained`. `reads_labels`: false for rows of tables that are predicted only, whose
 /// labels may be others or none.
-Dataset load_test_data(const RunConfig& config, const Dataset& data, bool reads_labels = true);
+Dataset load_test_data(const RunConfig& config, const Dataset& trained, bool reads_labels = true);
 
-/// Reads config.test_data into `run`, whose data is known and has no problems: all of it is held
-/// out, in the vocabulary and with the labels of the data that trains.
-void take_test_data(PreparedRun& run, Problems& problems);
+/// Holds the ids of the run's data, which is known and has no problems, against its model. Reads
+/// config.test_data into `run`: all of it is held out, in the vocabulary and with the labels of the
+/// data that trains.
+void check_ids_and_take_test(PreparedRun& run, Problems& problems);
 
 }  // namespace tessera

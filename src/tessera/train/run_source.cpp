@@ -45,8 +45,10 @@ void take_vocabulary(ModelConfig&, const PretrainedModel&) {}
 
 }  // namespace
 
-void take_init_model(RunConfig& config, Problems& problems, std::vector<std::string>& notices) {
-  if (config.init_from.empty()) return;
+InitModel take_init_model(RunConfig& config, Problems& problems,
+                          std::vector<std::string>& notices) {
+  InitModel out;
+  if (config.init_from.empty()) return out;
   const auto compared = [&](const auto& base, const auto&... path) {
     take_model(config, base);
     take_vocabulary(config.model, base);
@@ -58,20 +60,23 @@ void take_init_model(RunConfig& config, Problems& problems, std::vector<std::str
     if (is_hub_folder(config)) {
       const PretrainedModel model = open_pretrained(config, OpenPretrained::Weights::IfThere);
       for (const std::string& notice : model.notices()) notices.push_back(notice);
+      out.labels = model.labels();
       return compared(model);
     }
     try {
-      compared(naming_intact(config.init_from, "--init-from",
-                             recorded_run_judge(config.families, RecordedUse::Weights),
-                             [&] {
-                               return recorded_run(Checkpoint::open(config.init_from),
-                                                   config.families, RecordedUse::Weights);
-                             }),
-               config.init_from);
+      const RecordedRun run =
+          naming_intact(config.init_from, "--init-from",
+                        recorded_run_judge(config.families, RecordedUse::Weights), [&] {
+                          return recorded_run(Checkpoint::open(config.init_from), config.families,
+                                              RecordedUse::Weights);
+                        });
+      out = {run.vocabulary, run.labels};
+      compared(run, config.init_from);
     } catch (const Error& failure) {
       throw with_download_hint(failure, config.init_from);
     }
   });
+  return out;
 }
 
 std::optional<Source> find_source(const RunConfig& config, Problems& problems,

@@ -21,11 +21,18 @@ struct Source {
 /// That of config.init_from, a checkpoint or a run. Errors: Fault::Checkpoint: damage, or none.
 Source open_init(const RunConfig& config);
 
+/// What data is read with for a model that exists.
+struct InitModel {
+  std::optional<Vocabulary> vocabulary = {};  // none: that of the run's fields
+  std::vector<std::string> labels = {};
+};
+
 /// The model that init-from names, of commands that train nothing: the model of the run becomes it
 /// but for what the user told, as in take_model. Of a folder of Hugging Face's, config.json is
-/// enough; where there are weights they say whether the head is the table. Without init-from it
-/// does nothing. Errors: no such folder or checkpoint; one that is damaged.
-void take_init_model(RunConfig& config, Problems& problems, std::vector<std::string>& notices);
+/// enough; where there are weights they say whether the head is the table. Returns what data is
+/// read with. Without init-from it does nothing. Errors: no such folder or checkpoint; one that is
+/// damaged.
+InitModel take_init_model(RunConfig& config, Problems& problems, std::vector<std::string>& notices);
 
 /// That of config.resume; none: the run does not go on.
 std::optional<Source> find_source(const RunConfig& config, Problems& problems,

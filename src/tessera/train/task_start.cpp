@@ -63,7 +63,7 @@ ModelConfig for_task_of(ModelConfig start, const ModelConfig& here) {
   const FamilyTask& task = family_task(here);
   if (!has_task(start, task.name)) start.masked_positions = here.masked_positions;
   if (!task.head.empty()) start.classes = here.classes;
-  if (task.of_rows) {
+  if (task.rows != RowsKind::None) {
     const bool same_table = start.most_positions() == here.most_positions();
     start.positions = same_table ? here.positions : start.most_positions();
     start.context = here.context;

@@ -44,7 +44,12 @@ std::int64_t eod_token_of(const RunConfig& config, const Vocabulary& vocabulary)
   return end_of_document(*made).value_or(-1);
 }
 
-Dataset load_token_files(const RunConfig& config, const Vocabulary* of_weights) {
+void settle_token_files(RunConfig& config, const Dataset& data) {
+  config.eod_token = eod_token_of(config, data.vocabulary);
+  if (!data.token_files()->has(DataPart::Valid)) config.held_out = 0;
+}
+
+Dataset load_token_files(const RunConfig& config, const KnownModel& model) {
   constexpr std::string_view kWhat = "token files";
   if (config.vocabulary != VocabularyKind::Tokenizer)
     refuse_told(config, {"vocabulary"}, kWhat,
@@ -56,7 +61,7 @@ Dataset load_token_files(const RunConfig& config, const Vocabulary* of_weights) 
             "' is a text, and data is token files; give prefixes of token files for both");
     refuse_told(config, {"split"}, "valid-data", "all of data trains, so leave one of them out");
   }
-  const Vocabulary vocabulary = vocabulary_of(config, of_weights);
+  const Vocabulary vocabulary = vocabulary_of(config, model.vocabulary);
   const std::int64_t eod_token = eod_token_of(config, vocabulary);
   const bool of_documents =
       config.eod_mask_loss || config.model.reset_positions || config.model.reset_attention;
@@ -79,13 +84,13 @@ Dataset load_token_files(const RunConfig& config, const Vocabulary* of_weights) 
   return token_file_dataset(std::move(files), vocabulary);
 }
 
-Dataset load_test_token_files(const RunConfig& config, const Vocabulary& vocabulary) {
+Dataset load_test_token_files(const RunConfig& config, const Dataset& trained, bool) {
   require(names_token_files(config.test_data), "test-data '", config.test_data.front(),
           "' is a text, and data is token files; give prefixes of token files for both");
   TokenFiles files;
   files.train = files.valid = open_token_source(config.test_data);
   files.cache = config.data_cache;
-  return token_file_dataset(std::move(files), vocabulary);
+  return token_file_dataset(std::move(files), trained.vocabulary);
 }
 
 void refuse_fields_of_token_files(const RunConfig& config) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "tessera/config/config.h"
+#include "tessera/train/data_source.h"
 
 namespace tessera {
 
@@ -14,19 +15,23 @@ class Vocabulary;
 /// config.data names token files. Errors: Fault::Usage: as of names_token_files.
 bool trains_on_token_files(const RunConfig& config);
 
-/// Opens them. Their vocabulary is that of the run's tokenizer, `of_weights` where weights have
+/// Opens them. Their vocabulary is that of the run's tokenizer, that of weights where these have
 /// one; without a tokenizer, numbers below vocab-size. Errors: Fault::Usage: neither is told; a
 /// seed that NumPy does not take; no eod-token where one is needed, and no tokenizer that has one;
 /// fields that do nothing with token files; a validation text; those of open_token_source and
 /// load_tokenizer.
-Dataset load_token_files(const RunConfig& config, const Vocabulary* of_weights = nullptr);
+Dataset load_token_files(const RunConfig& config, const KnownModel& model = {});
 
-/// Opens config.test_data, all of which is held out; its ids are those of `vocabulary`. Errors: as
-/// of load_token_files; test-data is a text.
-Dataset load_test_token_files(const RunConfig& config, const Vocabulary& vocabulary);
+/// Opens config.test_data, all of which is held out. Errors: as of load_token_files; test-data is a
+/// text.
+Dataset load_test_token_files(const RunConfig& config, const Dataset& trained, bool reads_labels);
 
 /// config.eod_token, where it is open the end of a document of the data's tokenizer; -1: none.
 std::int64_t eod_token_of(const RunConfig& config, const Vocabulary& vocabulary);
+
+/// DataSource::settle: an eod-token that is open is the end of a document of the data's tokenizer,
+/// if it has one; where nothing is in the part to validate on, held-out is 0.
+void settle_token_files(RunConfig& config, const Dataset& data);
 
 /// Of data that is no token files. Errors: Fault::Usage: a field that was told and does nothing.
 void refuse_fields_of_token_files(const RunConfig& config);

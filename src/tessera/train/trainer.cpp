@@ -138,8 +138,9 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   const std::string shortage = short_of_memory(config(), compiled.plan, device, options_.world);
   if (!shortage.empty()) tell(&TrainCallback::on_notice, shortage);
   share_.emplace(compiled.plan, save_options(config(), options_.calls), std::move(background));
-  memory_.outside = outside_arena(
-      compiled, run_.data->find_texts() == nullptr ? 0 : std::ssize(run_.data->texts().tokens.all()));
+  memory_.outside = outside_arena(compiled, run_.data->find_texts() == nullptr
+                                                ? 0
+                                                : std::ssize(run_.data->texts().tokens.all()));
   crew_.emplace(std::move(compiled.plan), device, options_.world, options_.executor);
   crew_->set_saver(*share_);
   runs_.emplace(*crew_);

@@ -26,21 +26,30 @@ constexpr HubName kAlbertNames[] = {
     {"layers.0.mlp.down", "albert.encoder.albert_layer_groups.0.albert_layers.0.ffn_output"},
     {"layers.0.norm2",
      "albert.encoder.albert_layer_groups.0.albert_layers.0.full_layer_layer_norm"},
-    {.ours = "pooler", .theirs = "albert.pooler", .tasks = "pretraining sequence_classification"},
-    {.ours = "mlm.dense", .theirs = "predictions.dense", .tasks = "pretraining masked_lm"},
-    {.ours = "mlm.norm", .theirs = "predictions.LayerNorm", .tasks = "pretraining masked_lm"},
-    {.ours = "mlm.bias", .theirs = "predictions.bias", .tasks = "pretraining masked_lm"},
-    {.ours = "sop", .theirs = "sop_classifier.classifier", .tasks = kPretraining},
+    {.ours = "pooler",
+     .theirs = "albert.pooler",
+     .heads = TaskHead::PreTraining | TaskHead::SequenceClassification},
+    {.ours = "mlm.dense",
+     .theirs = "predictions.dense",
+     .heads = TaskHead::PreTraining | TaskHead::MaskedLm},
+    {.ours = "mlm.norm",
+     .theirs = "predictions.LayerNorm",
+     .heads = TaskHead::PreTraining | TaskHead::MaskedLm},
+    {.ours = "mlm.bias",
+     .theirs = "predictions.bias",
+     .heads = TaskHead::PreTraining | TaskHead::MaskedLm},
+    {.ours = "sop", .theirs = "sop_classifier.classifier", .heads = TaskHead::PreTraining},
     {.ours = "classifier",
      .theirs = "classifier",
-     .tasks = "sequence_classification token_classification"},
-    {.ours = "qa_outputs", .theirs = "qa_outputs", .tasks = kQuestionAnswering},
+     .heads = TaskHead::SequenceClassification | TaskHead::TokenClassification},
+    {.ours = "qa_outputs", .theirs = "qa_outputs", .heads = TaskHead::QuestionAnswering},
 };
 
 constexpr HubTie kAlbertTies[] = {
     {"albert.embeddings.word_embeddings.weight", "predictions.decoder.weight", false,
-     "pretraining masked_lm"},
-    {"predictions.bias", "predictions.decoder.bias", false, "pretraining masked_lm"}};
+     TaskHead::PreTraining | TaskHead::MaskedLm},
+    {"predictions.bias", "predictions.decoder.bias", false,
+     TaskHead::PreTraining | TaskHead::MaskedLm}};
 
 // Numbers of positions.
 constexpr std::string_view kAlbertUnread[] = {"embeddings.position_ids"};
@@ -73,11 +82,12 @@ constexpr std::span<const HubKey> kAlbertBlocks[] = {kAlbertKeys, kHubTextEncode
 constexpr std::string_view kAlbertHarmless =
     "net_structure_type gap_size num_memory_blocks down_scale_factor layers_to_keep";
 
-constexpr HubClass kAlbertClasses[] = {{kPretraining, "AlbertForPreTraining"},
-                                       {kMaskedLm, "AlbertForMaskedLM"},
-                                       {kSequenceClassification, "AlbertForSequenceClassification"},
-                                       {kTokenClassification, "AlbertForTokenClassification"},
-                                       {kQuestionAnswering, "AlbertForQuestionAnswering"}};
+constexpr HubClass kAlbertClasses[] = {
+    {TaskHead::PreTraining, "AlbertForPreTraining"},
+    {TaskHead::MaskedLm, "AlbertForMaskedLM"},
+    {TaskHead::SequenceClassification, "AlbertForSequenceClassification"},
+    {TaskHead::TokenClassification, "AlbertForTokenClassification"},
+    {TaskHead::QuestionAnswering, "AlbertForQuestionAnswering"}};
 
 }  // namespace
 

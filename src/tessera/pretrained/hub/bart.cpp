@@ -121,7 +121,7 @@ void write_bart(const ModelConfig& from, HubJson& to) {
   if (tokens.first) to["bos_token_id"] = to["forced_bos_token_id"] = *tokens.first;
 }
 
-constexpr HubClass kBartClasses[] = {{kSeq2SeqLm, "BartForConditionalGeneration"}};
+constexpr HubClass kBartClasses[] = {{TaskHead::Seq2SeqLm, "BartForConditionalGeneration"}};
 
 }  // namespace
 

@@ -22,25 +22,28 @@ constexpr HubName kBertNames[] = {
     {"layers.#.norm2", "bert.encoder.layer.#.output.LayerNorm"},
     {.ours = "pooler",
      .theirs = "bert.pooler.dense",
-     .tasks = "pretraining sequence_classification"},
+     .heads = TaskHead::PreTraining | TaskHead::SequenceClassification},
     {.ours = "mlm.dense",
      .theirs = "cls.predictions.transform.dense",
-     .tasks = "pretraining masked_lm"},
+     .heads = TaskHead::PreTraining | TaskHead::MaskedLm},
     {.ours = "mlm.norm",
      .theirs = "cls.predictions.transform.LayerNorm",
-     .tasks = "pretraining masked_lm"},
-    {.ours = "mlm.bias", .theirs = "cls.predictions.bias", .tasks = "pretraining masked_lm"},
-    {.ours = "nsp", .theirs = "cls.seq_relationship", .tasks = kPretraining},
+     .heads = TaskHead::PreTraining | TaskHead::MaskedLm},
+    {.ours = "mlm.bias",
+     .theirs = "cls.predictions.bias",
+     .heads = TaskHead::PreTraining | TaskHead::MaskedLm},
+    {.ours = "nsp", .theirs = "cls.seq_relationship", .heads = TaskHead::PreTraining},
     {.ours = "classifier",
      .theirs = "classifier",
-     .tasks = "sequence_classification token_classification"},
-    {.ours = "qa_outputs", .theirs = "qa_outputs", .tasks = kQuestionAnswering},
+     .heads = TaskHead::SequenceClassification | TaskHead::TokenClassification},
+    {.ours = "qa_outputs", .theirs = "qa_outputs", .heads = TaskHead::QuestionAnswering},
 };
 
 constexpr HubTie kBertTies[] = {
     {"bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight", false,
-     "pretraining masked_lm"},
-    {"cls.predictions.bias", "cls.predictions.decoder.bias", false, "pretraining masked_lm"}};
+     TaskHead::PreTraining | TaskHead::MaskedLm},
+    {"cls.predictions.bias", "cls.predictions.decoder.bias", false,
+     TaskHead::PreTraining | TaskHead::MaskedLm}};
 
 // Numbers of positions.
 constexpr std::string_view kBertUnread[] = {"embeddings.position_ids"};
@@ -59,11 +62,12 @@ constexpr std::string_view kBertHarmless =
     "directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers "
     "pooler_size_per_head pooler_type";
 
-constexpr HubClass kBertClasses[] = {{kPretraining, "BertForPreTraining"},
-                                     {kMaskedLm, "BertForMaskedLM"},
-                                     {kSequenceClassification, "BertForSequenceClassification"},
-                                     {kTokenClassification, "BertForTokenClassification"},
-                                     {kQuestionAnswering, "BertForQuestionAnswering"}};
+constexpr HubClass kBertClasses[] = {
+    {TaskHead::PreTraining, "BertForPreTraining"},
+    {TaskHead::MaskedLm, "BertForMaskedLM"},
+    {TaskHead::SequenceClassification, "BertForSequenceClassification"},
+    {TaskHead::TokenClassification, "BertForTokenClassification"},
+    {TaskHead::QuestionAnswering, "BertForQuestionAnswering"}};
 
 }  // namespace
 

@@ -17,11 +17,12 @@ constexpr HubName kGpt2Names[] = {
     {"layers.#.mlp.up", "transformer.h.#.mlp.c_fc", HubRows::All, HubOrder::InOut},
     {"layers.#.mlp.down", "transformer.h.#.mlp.c_proj", HubRows::All, HubOrder::InOut},
     {"norm", "transformer.ln_f"},
-    {.ours = "head.weight", .theirs = "lm_head.weight", .tasks = kCausalLm},
-    {.ours = "score.weight", .theirs = "score.weight", .tasks = kSequenceClassification},
+    {.ours = "head.weight", .theirs = "lm_head.weight", .heads = TaskHead::CausalLm},
+    {.ours = "score.weight", .theirs = "score.weight", .heads = TaskHead::SequenceClassification},
 };
 
-constexpr HubTie kGpt2Ties[] = {{"transformer.wte.weight", "lm_head.weight", true, kCausalLm}};
+constexpr HubTie kGpt2Ties[] = {
+    {"transformer.wte.weight", "lm_head.weight", true, TaskHead::CausalLm}};
 
 // Masks of attention, which older files hold.
 constexpr std::string_view kGpt2Unread[] = {"h.*.attn.bias", "h.*.attn.masked_bias"};
@@ -58,8 +59,9 @@ constexpr std::string_view kGpt2Harmless =
     "reorder_and_upcast_attn summary_type summary_use_proj summary_activation "
     "summary_proj_to_labels summary_first_dropout n_ctx is_decoder";
 
-constexpr HubClass kGpt2Classes[] = {{kCausalLm, "GPT2LMHeadModel"},
-                                     {kSequenceClassification, "GPT2ForSequenceClassification"}};
+constexpr HubClass kGpt2Classes[] = {
+    {TaskHead::CausalLm, "GPT2LMHeadModel"},
+    {TaskHead::SequenceClassification, "GPT2ForSequenceClassification"}};
 
 }  // namespace
 

@@ -35,12 +35,12 @@ void add(const HubName& name, std::int64_t layer, std::vector<HubTensor>& out) {
   const std::string ours = of_layer(name.ours, layer), theirs = of_layer(name.theirs, layer);
   for (const std::string_view suffix : kSuffixes) {
     if (ours.ends_with(suffix)) {
-      out.push_back({ours, theirs, name.rows, name.order, name.tasks});
+      out.push_back({ours, theirs, name.rows, name.order, name.heads});
       return;
     }
   }
   for (const std::string_view suffix : kSuffixes)
-    out.push_back({text(ours, suffix), text(theirs, suffix), name.rows, name.order, name.tasks});
+    out.push_back({text(ours, suffix), text(theirs, suffix), name.rows, name.order, name.heads});
 }
 
 }  // namespace
@@ -68,49 +68,58 @@ const HubFamily* hub_family_of(const FamilyRef& family) {
   return nullptr;
 }
 
+const HubClass* find_hub_class(const HubFamily& family, TaskHead head) {
+  const auto found = std::ranges::find(family.classes, head, &HubClass::head);
+  return found == family.classes.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> hub_tasks(const HubFamily& family) {
+  std::vector<std::string> out;
+  for (const FamilyTask& task : family.family->tasks) {
+    if (const HubClass* const its = find_hub_class(family, task.hub_head))
+      out.push_back(text(task.name, " (", its->name, ")"));
+  }
+  return out;
+}
+
 std::string_view hub_class_of(const HubFamily& family, const ModelConfig& config) {
+  if (const HubClass* const its = find_hub_class(family, family_task(config).hub_head))
+    return its->name;
   std::vector<std::string> tasks;
-  for (const HubClass& each : family.classes) {
-    if (has_task(config, each.task)) return each.name;
-    tasks.emplace_back(each.task);
+  for (const FamilyTask& task : family.family->tasks) {
+    if (find_hub_class(family, task.hub_head) != nullptr) tasks.emplace_back(task.name);
   }
   fail(Fault::Usage, "export: a model of family ", config.family, " for task ",
        family_task(config).name,
        " has no class in transformers that Tessera knows; it knows those ", "for ", join(tasks));
 }
 
-bool is_of_task(std::string_view tasks, std::string_view task) {
-  return tasks.empty() || is_one_of(tasks, task);
-}
-
 HubTask task_in_hub(const HubFamily& family, const HubConfig& config, TaskGiven given) {
-  const HubTask first{family.classes.front().task};
+  const HubTask first{&family.family->tasks.front()};
   if (!config.has("architectures")) return first;
   const HubJson& named = config.json()["architectures"];
   const auto is_text = [](const HubJson& name) { return name.is_string(); };
   if (!named.is_array() || !std::ranges::all_of(named, is_text))
     config.refuse("architectures", "it must be a list of names of classes");
-  std::vector<std::string> fit;
-  bool base = named.empty();
-  for (const HubClass& each : family.classes) {
-    if (std::ranges::find(named, each.name) != named.end()) return {each.task, true};
-    fit.push_back(text(each.task, " (", each.name, ")"));
+  for (const FamilyTask& task : family.family->tasks) {
+    const HubClass* const its = find_hub_class(family, task.hub_head);
+    if (its != nullptr && std::ranges::find(named, its->name) != named.end()) return {&task, true};
   }
-  base = base || std::ranges::find(named, family.base_class) != named.end();
+  const bool base = named.empty() || std::ranges::find(named, family.base_class) != named.end();
   if (base || given == TaskGiven::Yes) return first;
   config.refuse("architectures", text("the head of that class is not known here; give --task with "
                                       "what the model is to be trained for: ",
-                                      join(fit)));
+                                      join(hub_tasks(family))));
 }
 
 std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& config,
                                    HubHeads heads) {
-  const std::string_view task = family_task(config).name;
+  const TaskHead head = family_task(config).hub_head;
   std::vector<HubTensor> out;
   for (const HubName& name : family.names) {
     if (config.tied_head && name.ours == "head.weight") continue;
     if (name.is_in != nullptr && !name.is_in(config)) continue;
-    if (heads == HubHeads::OfTask && !is_of_task(name.tasks, task)) continue;
+    if (heads == HubHeads::OfTask && !is_of(name.heads, head)) continue;
     const std::int64_t layers =
         name.ours.find('#') == std::string_view::npos ? 1 : layers_of(name, config);
     for (std::int64_t i = 0; i < layers; ++i) add(name, i, out);
@@ -121,7 +130,7 @@ std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& c
 HubModel read_hub_model(const HubFamily& family, const HubConfig& from, TaskGiven given) {
   HubModel out{published(*family.family), task_in_hub(family, from, given)};
   ModelConfig& config = out.config;
-  config.task = out.task.task;
+  config.task = out.task.task->name;
   config.context = kMostHubContext;
   read_keys(family.keys, family.harmless, from, config, out.notices);
   family.read(from, config);

@@ -31,7 +31,7 @@ enum class HubOrder { OutIn, InOut };
 /// One row of the table. A `#` stands for the number of a layer. Names that do not end in ".weight"
 /// or ".bias" stand for both.
 ///
-/// A row that is of some tasks alone is a part of a head. Where the folder is of another task all
+/// A row that is of some heads alone is a part of them. Where the folder is of another task all
 /// rows of the head may be missing: it begins anew, and that is told. Every other tensor must be
 /// there, by this name or by that of a tie.
 struct HubName {
@@ -39,7 +39,7 @@ struct HubName {
   HubRows rows = HubRows::All;
   HubOrder order = HubOrder::OutIn;
   bool (*is_in)(const ModelConfig& model) = nullptr;  // which models have it; null: all
-  std::string_view tasks = {};  // whose heads it is of, with blanks between; empty: of all tasks
+  TaskHead heads = TaskHead::None;                    // it is a part of; None: every model has it
 };
 
 /// A second name of a tensor: whoever saved the folder has kept either, or both.
@@ -49,12 +49,13 @@ struct HubTie {
   /// The two may differ: then `also` is a parameter of its own, which the table has too, and the
   /// model is not tied. Else a folder where they differ is refused.
   bool may_differ = false;
-  std::string_view tasks = {};  // whose heads `also` is of; empty: of all tasks
+  TaskHead heads = TaskHead::None;  // `also` is a part of; None: every model has it
 };
 
-/// A class of transformers: the model with the head of a task.
+/// A class of transformers: the model with the head of some of the family's tasks.
 struct HubClass {
-  std::string_view task, name;
+  TaskHead head;
+  std::string_view name;
 };
 
 /// A tensor that holds nothing but zeros.
@@ -64,9 +65,9 @@ struct HubZeros {
 };
 
 struct HubFamily {
-  std::string_view model_type;        // in config.json
-  std::span<const HubClass> classes;  // the first is that of the family's first task
-  std::string_view base_class;        // that of the model without a head
+  std::string_view model_type;  // in config.json
+  std::span<const HubClass> classes;
+  std::string_view base_class;  // that of the model without a head
   const ModelFamily* family;
   std::string_view prefix;  // of names, "transformer."; files of a model without heads lack it
   std::span<const HubName> names;
@@ -100,23 +101,25 @@ struct HubTensor {
   std::string ours, theirs;
   HubRows rows = HubRows::All;
   HubOrder order = HubOrder::OutIn;
-  std::string_view tasks = {};
+  TaskHead heads = TaskHead::None;
 };
 enum class HubHeads { OfTask, OfAllTasks };
 /// The table for a model of so many layers: all that its folder may have, with the heads of its
 /// task or of every one.
 std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& config,
                                    HubHeads heads);
-/// Whether `tasks`, as a row has them, are all or have this one.
-bool is_of_task(std::string_view tasks, std::string_view task);
 
+/// The class of the family's models with this head; nullptr: there is none.
+const HubClass* find_hub_class(const HubFamily& family, TaskHead head);
+/// "masked_lm (BertForMaskedLM)", ...: the family's tasks that have a class.
+std::vector<std::string> hub_tasks(const HubFamily& family);
 /// The class for the model's task. Errors: Fault::Usage: transformers has none.
 std::string_view hub_class_of(const HubFamily& family, const ModelConfig& config);
 
 /// What `architectures` of config.json says.
 struct HubTask {
-  std::string_view task;  // the family's first where none is named
-  bool named = false;     // by a class, whose head the folder has
+  const FamilyTask* task = nullptr;  // the family's first where none is named
+  bool named = false;                // by a class, whose head the folder has
 };
 enum class TaskGiven { No, Yes };  // by the user, so that the folder's does not count
 /// Errors: Fault::Data: a class that is not known here, where nobody gave the task.

@@ -21,9 +21,9 @@ constexpr std::int64_t kElementsAtATime = 1 << 20;
 
 /// "mlm" of "mlm.dense.weight": what begins anew as one.
 std::string_view head_of(std::string_view ours) { return ours.substr(0, ours.find('.')); }
-/// The same of the tasks that it is of.
-std::pair<std::string_view, std::string_view> head_of(const HubTensor& tensor) {
-  return {head_of(tensor.ours), tensor.tasks};
+/// The same, and the heads that it is of.
+std::pair<std::string_view, TaskHead> head_of(const HubTensor& tensor) {
+  return {head_of(tensor.ours), tensor.heads};
 }
 
 /// Calls `visit` with pieces of a tensor, until it returns false.
@@ -124,7 +124,8 @@ void Matcher::settle(const HubTie& tie) {
     used_.insert(also);
     return;
   }
-  if (!is_of_task(tie.tasks, model_.task.task)) return;  // a head that is not read: told as such
+  if (!is_of(tie.heads, model_.task.task->hub_head))
+    return;  // a head that is not read: told as such
   if (!tie.may_differ)
     fail(Fault::Checkpoint, weights_.file_of(also), ": tensor '", printable(also),
          "' differs from '", printable(table), "', and a model of ", family_.model_type,
@@ -137,14 +138,16 @@ void Matcher::settle(const HubTie& tie) {
 }
 
 void Matcher::refuse_missing(const std::vector<HubTensor>& table) const {
-  std::set<std::pair<std::string_view, std::string_view>> heads_there;
+  std::set<std::pair<std::string_view, TaskHead>> heads_there;
   for (const HubTensor& tensor : table) {
-    if (!tensor.tasks.empty() && !find(tensor.theirs).empty()) heads_there.insert(head_of(tensor));
+    if (tensor.heads != TaskHead::None && !find(tensor.theirs).empty())
+      heads_there.insert(head_of(tensor));
   }
   std::vector<std::string> lacking;
   for (const HubTensor& tensor : table) {
-    const bool of_class = model_.task.named && is_of_task(tensor.tasks, model_.task.task);
-    const bool wanted = tensor.tasks.empty() || of_class || heads_there.contains(head_of(tensor));
+    const bool of_class = model_.task.named && is_of(tensor.heads, model_.task.task->hub_head);
+    const bool wanted =
+        tensor.heads == TaskHead::None || of_class || heads_there.contains(head_of(tensor));
     if (wanted && find(tensor.theirs).empty()) lacking.push_back(tensor.theirs);
   }
   if (lacking.empty()) return;

@@ -65,7 +65,7 @@ std::string_view HubNames::without_prefix(std::string_view theirs) const {
 void HubNames::find_prefix(const std::vector<HubTensor>& tensors, const std::string& folder) {
   std::set<std::string, std::less<>> wanted;
   for (const HubTensor& tensor : tensors) {
-    if (!tensor.tasks.empty() || !tensor.theirs.starts_with(family_.prefix)) continue;
+    if (tensor.heads != TaskHead::None || !tensor.theirs.starts_with(family_.prefix)) continue;
     for (std::string& name : spellings(without_prefix(tensor.theirs)))
       wanted.insert(std::move(name));
   }

@@ -41,11 +41,12 @@ constexpr HubName kLlamaNames[] = {
      .theirs = "model.layers.#.mlp.down_proj.bias",
      .is_in = has_ffn_bias},
     {"norm.weight", "model.norm.weight"},
-    {.ours = "head.weight", .theirs = "lm_head.weight", .tasks = kCausalLm},
-    {.ours = "score.weight", .theirs = "score.weight", .tasks = kSequenceClassification},
+    {.ours = "head.weight", .theirs = "lm_head.weight", .heads = TaskHead::CausalLm},
+    {.ours = "score.weight", .theirs = "score.weight", .heads = TaskHead::SequenceClassification},
 };
 
-constexpr HubTie kLlamaTies[] = {{"model.embed_tokens.weight", "lm_head.weight", true, kCausalLm}};
+constexpr HubTie kLlamaTies[] = {
+    {"model.embed_tokens.weight", "lm_head.weight", true, TaskHead::CausalLm}};
 
 // Frequencies of positions, which older files hold.
 constexpr std::string_view kLlamaUnread[] = {"layers.*.self_attn.rotary_emb.inv_freq"};
@@ -109,8 +110,9 @@ void write_llama_rope(const ModelConfig& from, HubJson& to) {
   to["rope_parameters"] = {{"rope_type", "default"}, {"rope_theta", from.rope_base}};
 }
 
-constexpr HubClass kLlamaClasses[] = {{kCausalLm, "LlamaForCausalLM"},
-                                      {kSequenceClassification, "LlamaForSequenceClassification"}};
+constexpr HubClass kLlamaClasses[] = {
+    {TaskHead::CausalLm, "LlamaForCausalLM"},
+    {TaskHead::SequenceClassification, "LlamaForSequenceClassification"}};
 
 }  // namespace
 

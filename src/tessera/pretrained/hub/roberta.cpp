@@ -20,20 +20,23 @@ constexpr HubName kRobertaNames[] = {
     {"layers.#.mlp.up", "roberta.encoder.layer.#.intermediate.dense"},
     {"layers.#.mlp.down", "roberta.encoder.layer.#.output.dense"},
     {"layers.#.norm2", "roberta.encoder.layer.#.output.LayerNorm"},
-    {.ours = "mlm.dense", .theirs = "lm_head.dense", .tasks = kMaskedLm},
-    {.ours = "mlm.norm", .theirs = "lm_head.layer_norm", .tasks = kMaskedLm},
-    {.ours = "mlm.bias", .theirs = "lm_head.bias", .tasks = kMaskedLm},
-    {.ours = "classifier.dense", .theirs = "classifier.dense", .tasks = kSequenceClassification},
+    {.ours = "mlm.dense", .theirs = "lm_head.dense", .heads = TaskHead::MaskedLm},
+    {.ours = "mlm.norm", .theirs = "lm_head.layer_norm", .heads = TaskHead::MaskedLm},
+    {.ours = "mlm.bias", .theirs = "lm_head.bias", .heads = TaskHead::MaskedLm},
+    {.ours = "classifier.dense",
+     .theirs = "classifier.dense",
+     .heads = TaskHead::SequenceClassification},
     {.ours = "classifier.out_proj",
      .theirs = "classifier.out_proj",
-     .tasks = kSequenceClassification},
-    {.ours = "classifier", .theirs = "classifier", .tasks = kTokenClassification},
-    {.ours = "qa_outputs", .theirs = "qa_outputs", .tasks = kQuestionAnswering},
+     .heads = TaskHead::SequenceClassification},
+    {.ours = "classifier", .theirs = "classifier", .heads = TaskHead::TokenClassification},
+    {.ours = "qa_outputs", .theirs = "qa_outputs", .heads = TaskHead::QuestionAnswering},
 };
 
 constexpr HubTie kRobertaTies[] = {
-    {"roberta.embeddings.word_embeddings.weight", "lm_head.decoder.weight", false, kMaskedLm},
-    {"lm_head.bias", "lm_head.decoder.bias", false, kMaskedLm}};
+    {"roberta.embeddings.word_embeddings.weight", "lm_head.decoder.weight", false,
+     TaskHead::MaskedLm},
+    {"lm_head.bias", "lm_head.decoder.bias", false, TaskHead::MaskedLm}};
 
 // Numbers of positions, and a head for other tasks.
 constexpr std::string_view kRobertaUnread[] = {"embeddings.position_ids", "pooler.dense.*"};
@@ -61,10 +64,10 @@ constexpr std::span<const HubKey> kRobertaBlocks[] = {kHubEncoderKeys, kHubTextE
                                                       kRobertaKeys};
 
 constexpr HubClass kRobertaClasses[] = {
-    {kMaskedLm, "RobertaForMaskedLM"},
-    {kSequenceClassification, "RobertaForSequenceClassification"},
-    {kTokenClassification, "RobertaForTokenClassification"},
-    {kQuestionAnswering, "RobertaForQuestionAnswering"}};
+    {TaskHead::MaskedLm, "RobertaForMaskedLM"},
+    {TaskHead::SequenceClassification, "RobertaForSequenceClassification"},
+    {TaskHead::TokenClassification, "RobertaForTokenClassification"},
+    {TaskHead::QuestionAnswering, "RobertaForQuestionAnswering"}};
 
 }  // namespace
 

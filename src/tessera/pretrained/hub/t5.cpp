@@ -159,7 +159,7 @@ void write_t5(const ModelConfig& from, HubJson& to) {
   to["eos_token_id"] = tokens.end;
 }
 
-constexpr HubClass kT5Classes[] = {{kSeq2SeqLm, "T5ForConditionalGeneration"}};
+constexpr HubClass kT5Classes[] = {{TaskHead::Seq2SeqLm, "T5ForConditionalGeneration"}};
 
 }  // namespace
 

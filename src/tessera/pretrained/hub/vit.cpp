@@ -20,7 +20,7 @@ constexpr HubName kVitNames[] = {
     {"layers.#.mlp.up", "vit.encoder.layer.#.intermediate.dense"},
     {"layers.#.mlp.down", "vit.encoder.layer.#.output.dense"},
     {"norm", "vit.layernorm"},
-    {.ours = "classifier", .theirs = "classifier", .tasks = kImageClassification},
+    {.ours = "classifier", .theirs = "classifier", .heads = TaskHead::ImageClassification},
 };
 
 // Of models that were trained without classes, and what covers masked patches.
@@ -38,7 +38,7 @@ constexpr std::span<const HubKey> kVitBlocks[] = {kHubEncoderKeys, kVitKeys};
 // Of models that were trained without classes.
 constexpr std::string_view kVitHarmless = "encoder_stride pooler_output_size pooler_act";
 
-constexpr HubClass kVitClasses[] = {{kImageClassification, "ViTForImageClassification"}};
+constexpr HubClass kVitClasses[] = {{TaskHead::ImageClassification, "ViTForImageClassification"}};
 
 }  // namespace
 

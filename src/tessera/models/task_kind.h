@@ -1,0 +1,72 @@
+#pragma once
+/// The tasks that there are, a row each: what is the same for every family that a model is trained
+/// in. A family adds how its model is made for the task (models/family.h).
+
+#include <string_view>
+
+namespace tessera {
+
+/// Which rows the data of a task is. Their columns are found by usual names, and a context of 0 is
+/// that of the longest sample.
+enum class RowsKind {
+  None,  // it may be texts, columns of tables, token files or pictures
+  Tables,
+  TaggedWords,
+  Questions,
+};
+
+/// The part of a model that is a task's own. Transformers names a class for each; tasks whose
+/// models have the same parameters share one. Sets of them are joined by |.
+enum class TaskHead : unsigned {
+  None = 0,
+  PreTraining = 1 << 0,
+  MaskedLm = 1 << 1,
+  CausalLm = 1 << 2,
+  Seq2SeqLm = 1 << 3,
+  SequenceClassification = 1 << 4,
+  TokenClassification = 1 << 5,
+  QuestionAnswering = 1 << 6,
+  ImageClassification = 1 << 7,
+};
+constexpr TaskHead operator|(TaskHead a, TaskHead b) {
+  return static_cast<TaskHead>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
+}
+/// `head` is in a set, or the set is empty.
+constexpr bool is_of(TaskHead set, TaskHead head) {
+  return set == TaskHead::None || (static_cast<unsigned>(set) & static_cast<unsigned>(head)) != 0;
+}
+
+struct TaskKind {
+  std::string_view name;  // "masked_lm"
+  std::string_view doc;
+  TaskHead hub_head = TaskHead::None;  // None: transformers has no such model
+  RowsKind rows = RowsKind::None;
+  /// In config.json of transformers: what is learned of labels; empty: it says nothing of it.
+  std::string_view problem_type = {};
+  std::string_view misspelt = {};  // in scripts that many have; empty: nothing
+
+  /// A task is called by its name.
+  constexpr operator std::string_view() const { return name; }
+  friend constexpr bool operator==(std::string_view a, const TaskKind& b) { return a == b.name; }
+};
+
+inline constexpr TaskKind kPretraining{"pretraining",
+                                       "masked tokens, and how two parts of a text belong together",
+                                       TaskHead::PreTraining},
+    kMaskedLm{"masked_lm", "tokens that are masked", TaskHead::MaskedLm},
+    kCausalLm{.name = "causal_lm",
+              .doc = "the next token from those before it",
+              .hub_head = TaskHead::CausalLm,
+              .misspelt = "casual_lm"},
+    kSeq2SeqLm{"seq2seq_lm", "a text from another one", TaskHead::Seq2SeqLm},
+    kSequenceClassification{"sequence_classification", "a label for a text or a pair of texts",
+                            TaskHead::SequenceClassification, RowsKind::Tables,
+                            "single_label_classification"},
+    kTokenClassification{"token_classification", "a label for each word of a sentence",
+                         TaskHead::TokenClassification, RowsKind::TaggedWords},
+    kQuestionAnswering{"question_answering", "the part of a text that answers a question",
+                       TaskHead::QuestionAnswering, RowsKind::Questions},
+    kImageClassification{"image_classification", "the class of a picture",
+                         TaskHead::ImageClassification};
+
+}  // namespace tessera
