@@ -56,7 +56,6 @@ TEST(PlanData, IsRefusedAsTrainRefusesIt) {
            gpt2 + "--data @/text.txt --valid-data @/none.txt",
            gpt2 + "--data @/text.txt --held-out 0.999",
            gpt2 + "--data @/text.txt --context 5000",
-           gpt2 + "--data @/text.txt --vocab-size 20",
        }) {
     SCOPED_TRACE(flags);
     const Ran train = run(words(folder.expand("train --output @/new " + flags))),

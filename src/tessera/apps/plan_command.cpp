@@ -44,11 +44,9 @@ void take_data(RunConfig& config, const InitModel& init, Problems& problems) {
     return;
   }
   if (!problems.gather([&] { find_columns(config); })) return;
-  KnownModel known{.labels = init.labels};
-  if (init.vocabulary) {
-    known.vocabulary = &*init.vocabulary;
-    known.checkpoint = config.init_from;
-  }
+  const KnownModel known{.vocabulary = init.vocabulary ? &*init.vocabulary : nullptr,
+                         .checkpoint = init.checkpoint,
+                         .labels = init.labels};
   std::optional<Dataset> data = load_data(config, known, problems);
   if (!data) return;
   complete_model(config, *data);

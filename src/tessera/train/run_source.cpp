@@ -67,10 +67,12 @@ InitModel take_init_model(RunConfig& config, Problems& problems,
       const RecordedRun run =
           naming_intact(config.init_from, "--init-from",
                         recorded_run_judge(config.families, RecordedUse::Weights), [&] {
-                          return recorded_run(Checkpoint::open(config.init_from), config.families,
-                                              RecordedUse::Weights);
+                          const Checkpoint checkpoint = Checkpoint::open(config.init_from);
+                          out.checkpoint = checkpoint.path();
+                          return recorded_run(checkpoint, config.families, RecordedUse::Weights);
                         });
-      out = {run.vocabulary, run.labels};
+      out.vocabulary = run.vocabulary;
+      out.labels = run.labels;
       compared(run, config.init_from);
     } catch (const Error& failure) {
       throw with_download_hint(failure, config.init_from);

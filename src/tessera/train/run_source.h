@@ -25,6 +25,7 @@ Source open_init(const RunConfig& config);
 struct InitModel {
   std::optional<Vocabulary> vocabulary = {};  // none: that of the run's fields
   std::vector<std::string> labels = {};
+  std::string checkpoint = {};  // that has the vocabulary
 };
 
 /// The model that init-from names, of commands that train nothing: the model of the run becomes it
