@@ -1,4 +1,4 @@
-#include "tessera/train/stop_texts.h"
+#include "tessera/models/stop_texts.h"
 
 #include <gtest/gtest.h>
 

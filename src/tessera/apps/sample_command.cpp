@@ -21,8 +21,8 @@
 #include "tessera/launch/out_of_memory.h"
 #include "tessera/launch/stop_signal.h"
 #include "tessera/models/family.h"
+#include "tessera/models/stop_texts.h"
 #include "tessera/train/programs.h"
-#include "tessera/train/stop_texts.h"
 #include "tessera/train/written_sample.h"
 
 namespace tessera {

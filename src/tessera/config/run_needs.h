@@ -1,6 +1,5 @@
 #pragma once
-/// What follows from a configuration alone: in which floats a run computes, whether it validates,
-/// and whether its data is rows.
+/// What follows from a configuration: in which floats a run computes, and whether it validates.
 
 #include <optional>
 

@@ -74,8 +74,8 @@ class LabelledTexts final : public Samples {
       if (options_.mask) std::ranges::fill(mask.subspan(at, sample.ids.size()), 1);
       if (options_.last) last[static_cast<std::size_t>(i)] = last_of(sample.ids);
       const RowLabel& label = texts_.labels[static_cast<std::size_t>(row)];
-      if (label.of_words()) {
-        const std::span<const std::int32_t> of_tokens = label.of_tokens;
+      if (label.words != nullptr) {
+        const std::span<const std::int32_t> of_tokens = label.words->of_tokens;
         std::ranges::copy(framed(unlabelled_, std::span(&of_tokens, 1), width).ids,
                           labels.subspan(at).begin());
       } else {

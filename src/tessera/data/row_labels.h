@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,16 +14,19 @@
 
 namespace tessera {
 
-/// What is to be predicted of a row, or of its tokens.
+/// What is to be predicted of the words of a row.
+struct WordLabels {
+  std::vector<std::int32_t> of_tokens = {};  // for each token, or kIgnoredLabel
+  std::vector<bool> has_token = {};          // for each word
+};
+
+/// What is to be predicted of a row, or of its words.
 struct RowLabel {
   std::int32_t number = kIgnoredLabel;
-  // Of a row whose words have labels:
-  std::vector<std::int32_t> of_tokens = {};  // for each token, or kIgnoredLabel
-  std::vector<bool> words = {};              // for each word: it has a token
+  std::shared_ptr<const WordLabels> words = nullptr;  // nullptr: its words have no labels
 
-  bool of_words() const { return !words.empty(); }
   /// It is not known what is to be predicted.
-  bool none() const { return !of_words() && number == kIgnoredLabel; }
+  bool none() const { return words == nullptr && number == kIgnoredLabel; }
 };
 
 /// RowLabel::number of each.

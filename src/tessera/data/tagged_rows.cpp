@@ -1,6 +1,7 @@
 #include "tessera/data/tagged_rows.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "tessera/base/counted.h"
@@ -88,10 +89,12 @@ class SentenceEncoder {
 
  private:
   void add(const TaggedSentence& sentence, EncodedSentences& out) const try {
-    out.labels.emplace_back();
+    WordLabels labels;
     for (std::size_t i = 0; i < sentence.words.size(); ++i)
       add_word(sentence.words[i],
-               sentence.tags.empty() ? 0 : label_of(sentence.words[i], sentence.tags[i]), out);
+               sentence.tags.empty() ? 0 : label_of(sentence.words[i], sentence.tags[i]), labels,
+               out);
+    out.labels.push_back({.words = std::make_shared<const WordLabels>(std::move(labels))});
     out.ends.push_back(std::ssize(out.ids));
   } catch (const Error& error) {
     throw error.with(text("in the sentence at line ", sentence.line, " of '", sentence.path, "'"));
@@ -106,10 +109,10 @@ class SentenceEncoder {
     return label;
   }
 
-  void add_word(const std::string& word, std::int32_t label, EncodedSentences& out) const {
+  void add_word(const std::string& word, std::int32_t label, WordLabels& labels,
+                EncodedSentences& out) const {
     const std::vector<std::int32_t> ids = vocabulary_.encode(text(" ", word));
-    RowLabel& labels = out.labels.back();
-    labels.words.push_back(!ids.empty());
+    labels.has_token.push_back(!ids.empty());
     if (ids.empty()) {
       ++out.words_without_tokens;
       return;

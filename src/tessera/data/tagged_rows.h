@@ -14,7 +14,7 @@ struct VocabularyChoice;
 /// Files of tagged words (data/tagged_words.h) with their vocabulary. A sentence is a row of one
 /// column; its words are encoded with a blank before each, as they stand within a text: the tokens
 /// of transformers with is_split_into_words and, of byte-level tokenizers, add_prefix_space. The
-/// first token of a word has the label of its tag, the others kIgnoredLabel (RowLabel::of_tokens).
+/// first token of a word has the label of its tag, the others kIgnoredLabel (WordLabels::of_tokens).
 /// Words that have no token are left out, with a Dataset::notice.
 ///
 /// `choice`: columns, the key of words in JSON lines, and label_column, that of tags, where they

@@ -9,7 +9,7 @@
 
 #include "tessera/base/hash.h"
 #include "tessera/base/philox.h"
-#include "tessera/train/beam_search.h"
+#include "tessera/models/beam_search.h"
 
 namespace tessera {
 

@@ -164,6 +164,8 @@ Compiled compile_programs(const RunSetup& setup, const WantedPrograms& wanted, D
   options.rank = rank;
   Observer observer(setup.config, wanted, rank, out);
   options.observe = std::ref(observer);
+  // Of one stage alone, nothing could be compared.
+  check(wanted.check == nullptr || wanted.stages, "a check of passes needs all stages");
   options.check = wanted.check;
   std::unique_ptr<Device> described;
   if (options.machine.kernels == KernelSource::Described) described = make_described_device();

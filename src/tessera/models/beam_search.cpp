@@ -1,4 +1,4 @@
-#include "tessera/train/beam_search.h"
+#include "tessera/models/beam_search.h"
 
 #include <algorithm>
 #include <cmath>
