@@ -33,7 +33,7 @@ WeightInit t5_tokens_init(const ModelConfig& c) { return normal_init(c.init_std)
 TransformerConfig t5_stacks(const ModelConfig& c) {
   TransformerConfig out;
   TransformerLayer& layer = out.layer = layer_of(c);
-  layer.kv_heads = 0, layer.head_width = c.head_width;
+  layer.kv_heads = 0;
   layer.attention_scale = 1;
   layer.activation_dropout = c.dropout;
   layer.norm = NormKind::Rms;
