@@ -68,19 +68,19 @@ Outcome run(std::int64_t devices) {
     const std::unique_ptr<Device> device = make_cpu_device({.threads = 1});
     CompileOptions mine;
     mine.rank = world.rank();
-    Crew crew(compile({{"net", step.graph, step.strategy}}, *device, mine), *device, &world);
-    if (world.rank() > 0) return crew.follow();
+    RankGroup group(compile({{"net", step.graph, step.strategy}}, *device, mine), *device, &world);
+    if (world.rank() > 0) return group.follow();
 
-    crew.run("net", fill);
-    out.z = crew.executor().metric("net", "z");
-    for (const RegionPlan& region : crew.plan().program("net").regions) {
+    group.run("net", fill);
+    out.z = group.executor().metric("net", "z");
+    for (const RegionPlan& region : group.plan().program("net").regions) {
       for (const Call& call : region.calls) {
         if (call.transfer)
           out.moves.push_back(
               text(call.transfer->collective.kind, " to ", call.transfer->collective.whole));
       }
     }
-    crew.dismiss();
+    group.stop();
   });
   return out;
 }

@@ -64,19 +64,20 @@ Outcome run(const ParallelStep& step) {
     const std::unique_ptr<Device> device = make_cpu_device({.threads = 1});
     CompileOptions mine;
     mine.rank = world.rank();
-    Crew crew(compile({{"product", step.graph, step.strategy}}, *device, mine), *device, &world);
-    if (world.rank() > 0) return crew.follow();
+    RankGroup group(compile({{"product", step.graph, step.strategy}}, *device, mine), *device,
+                    &world);
+    if (world.rank() > 0) return group.follow();
 
-    crew.run("product", [](BatchInputs& batch) {
+    group.run("product", [](BatchInputs& batch) {
       batch.set("a", kA);
       batch.set("b", kB);
     });
-    const HostTensor c = crew.executor().metric("product", "c");
+    const HostTensor c = group.executor().metric("product", "c");
     for (std::int64_t i = 0; i < c.numel(); ++i) out.product.push_back(static_cast<float>(c.at(i)));
     // The collectives are known before anything runs.
-    for (const Flow& flow : flows_of(crew.plan().program("product")))
+    for (const Flow& flow : flows_of(group.plan().program("product")))
       out.collectives += to_text(flow.kind);
-    crew.dismiss();
+    group.stop();
   });
   return out;
 }

@@ -113,16 +113,17 @@ std::vector<double> train(const Strategy& how) {
     const std::unique_ptr<Device> device = make_cpu_device({.threads = 1});
     CompileOptions options;
     options.rank = world.rank();
-    Crew crew(compile({{"init", initialise(step), init}, {"train", step, how}}, *device, options),
-              *device, &world);
-    if (world.rank() > 0) return crew.follow();
+    RankGroup group(
+        compile({{"init", initialise(step), init}, {"train", step, how}}, *device, options),
+        *device, &world);
+    if (world.rank() > 0) return group.follow();
     std::mt19937 random(1);
-    crew.run("init");
+    group.run("init");
     for (int i = 0; i < kSteps; ++i) {
-      crew.run("train", [&](BatchInputs& batch) { fill(random, batch); });
-      losses.push_back(crew.executor().scalar("train", "loss"));
+      group.run("train", [&](BatchInputs& batch) { fill(random, batch); });
+      losses.push_back(group.executor().scalar("train", "loss"));
     }
-    crew.dismiss();
+    group.stop();
   });
   return losses;
 }

@@ -99,23 +99,23 @@ std::vector<double> run(const Sizes& sizes, std::int64_t devices, const Machine&
     const std::unique_ptr<Device> device = make_cpu_device({.threads = 1});
     CompileOptions mine;
     mine.rank = world.rank();
-    Crew crew(compile({{"init", initialise(step.graph), step.strategy},
-                       {"train", step.graph, step.strategy}},
-                      *device, mine),
-              *device, &world);
-    if (world.rank() > 0) return crew.follow();
-    crew.run("init");
+    RankGroup group(compile({{"init", initialise(step.graph), step.strategy},
+                             {"train", step.graph, step.strategy}},
+                            *device, mine),
+                    *device, &world);
+    if (world.rank() > 0) return group.follow();
+    group.run("init");
     for (int i = 0; i < 5; ++i) {
-      crew.run("train", [&](BatchInputs& batch) {
+      group.run("train", [&](BatchInputs& batch) {
         std::int64_t n = 0;
         for (float& number : batch.fill<float>("x"))
           number = static_cast<float>(++n * 7 % 13 - 6) / 6.0F;
         for (std::int32_t& label : batch.fill<std::int32_t>("labels"))
           label = static_cast<std::int32_t>(++n * 5 % sizes.classes);
       });
-      losses.push_back(crew.executor().scalar("train", "loss"));
+      losses.push_back(group.executor().scalar("train", "loss"));
     }
-    crew.dismiss();
+    group.stop();
   });
   return losses;
 }

@@ -108,31 +108,31 @@ struct Outcome {
 Outcome train(const Strategy& strategy, Communicator* world) {
   const std::unique_ptr<Device> device = make_cpu_device({.threads = 1});
   const int rank = world == nullptr ? 0 : world->rank();
-  Crew crew(make_plan(strategy, *device, rank), *device, world);
+  RankGroup group(make_plan(strategy, *device, rank), *device, world);
   if (rank > 0) {
-    crew.follow();
+    group.follow();
     return {};
   }
 
   Outcome out;
   std::mt19937 random(1);
   std::vector<std::int32_t> truth(kPoints);
-  crew.run("init");
+  group.run("init");
   for (int i = 0; i < kSteps; ++i) {
-    crew.run("train", [&](BatchInputs& batch) {
+    group.run("train", [&](BatchInputs& batch) {
       fill(random, batch.fill<float>("points"), batch.fill<std::int32_t>("labels"));
     });
-    out.losses.push_back(crew.executor().scalar("train", "loss"));
+    out.losses.push_back(group.executor().scalar("train", "loss"));
   }
 
-  crew.run("predict",
-           [&](BatchInputs& batch) { fill(random, batch.fill<float>("points"), truth); });
-  const HostTensor logits = crew.executor().metric("predict", "logits");
+  group.run("predict",
+            [&](BatchInputs& batch) { fill(random, batch.fill<float>("points"), truth); });
+  const HostTensor logits = group.executor().metric("predict", "logits");
   for (std::int64_t i = 0; i < kPoints; ++i) {
     const bool inside = logits.at(2 * i + 1) > logits.at(2 * i);
     out.accuracy += inside == (truth[static_cast<std::size_t>(i)] == 1) ? 1.0 / kPoints : 0;
   }
-  crew.dismiss();
+  group.stop();
   return out;
 }
 // [end]

@@ -49,23 +49,23 @@ std::vector<double> train(const Strategy& strategy) {
     const std::unique_ptr<Device> device = make_cpu_device({.threads = 1});
     CompileOptions options;
     options.rank = world.rank();
-    Crew crew(compile({{"init", initialise(step), strategy}, {"train", step, strategy}}, *device,
-                      options),
-              *device, &world);
-    if (world.rank() > 0) return crew.follow();  // rank 0 says what runs, and fills whole batches
+    RankGroup group(compile({{"init", initialise(step), strategy}, {"train", step, strategy}},
+                            *device, options),
+                    *device, &world);
+    if (world.rank() > 0) return group.follow();  // rank 0 says what runs, and fills whole batches
 
     std::mt19937 random(1);
     std::uniform_real_distribution<float> between(-1, 1);
-    crew.run("init");
+    group.run("init");
     for (int i = 0; i < kSteps; ++i) {
-      crew.run("train", [&](BatchInputs& batch) {
+      group.run("train", [&](BatchInputs& batch) {
         const auto x = batch.fill<float>("x"), y = batch.fill<float>("y");
         for (float& number : x) number = between(random);
         for (std::size_t row = 0; row < y.size(); ++row) y[row] = x[2 * row] * x[2 * row + 1];
       });
-      losses.push_back(crew.executor().scalar("train", "loss"));
+      losses.push_back(group.executor().scalar("train", "loss"));
     }
-    crew.dismiss();
+    group.stop();
   });
   return losses;
 }

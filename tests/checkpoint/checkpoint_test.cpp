@@ -560,14 +560,14 @@ TEST(CheckpointFolder, AnOpenOneOutlivesItsPruning) {
 /// Two processes may save and prune in one folder; neither takes the other's work for a leftover.
 TEST(CheckpointFolder, TwoSaversDoNotDisturbEachOther) {
   const TestFolder folder;
-  std::vector<std::thread> savers;
-  for (int saver = 0; saver < 2; ++saver) {
-    savers.emplace_back([&, saver] {
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < 2; ++writer) {
+    writers.emplace_back([&, writer] {
       for (int i = 0; i < 20; ++i)
-        save(folder.path(), i, small_model(saver), {.keep_last = 1000, .calls = unflushed()});
+        save(folder.path(), i, small_model(writer), {.keep_last = 1000, .calls = unflushed()});
     });
   }
-  for (std::thread& saver : savers) saver.join();
+  for (std::thread& writer : writers) writer.join();
   EXPECT_EQ(scan_checkpoints(folder.path()).committed.size(), 40u);
   EXPECT_EQ(scan_checkpoints(folder.path()).leftover.size(), 0u);
   EXPECT_EQ(verify_checkpoints(folder.path()), std::vector<std::string>{});

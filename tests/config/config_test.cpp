@@ -298,12 +298,12 @@ TEST(Config, KnowsWhatNobodyTold) {
   const RunConfig some = tell({{"layers", {"6"}, "layers in run.toml:1"}, {"preset", {""}, "p"}},
                               {flag("num-attention-heads", "2")})
                              .config;
-  EXPECT_FALSE(some.untold.contains("layers"));
-  EXPECT_FALSE(some.untold.contains("heads"));
-  EXPECT_TRUE(some.untold.contains("width"));
+  EXPECT_FALSE(some.defaulted.contains("layers"));
+  EXPECT_FALSE(some.defaulted.contains("heads"));
+  EXPECT_TRUE(some.defaulted.contains("width"));
   const RunConfig preset = tell({}, {flag("preset", "gpt2-tiny"), flag("held-out", "0.2")}).config;
   for (const Field& field : fields())
-    EXPECT_EQ(preset.untold.contains(field.name),
+    EXPECT_EQ(preset.defaulted.contains(field.name),
               field.group == FieldGroup::Data && field.name != "held-out")
         << field.name;
 }

@@ -108,16 +108,16 @@ TEST(FamilyFields, AreThoseThatChangeTheStep) {
   }
 }
 
-struct ToldFields {
+struct GivenFields {
   RunConfig config;
   std::vector<std::string> problems;
 };
 
-ToldFields told(const std::vector<Setting>& file, const std::vector<Setting>& flags,
-                const OwnFamilies& own = {}) {
+GivenFields told(const std::vector<Setting>& file, const std::vector<Setting>& flags,
+                 const OwnFamilies& own = {}) {
   Problems problems;
   std::vector<std::string> notices;
-  ToldFields out{configure(file, flags, problems, notices, own), {}};
+  GivenFields out{configure(file, flags, problems, notices, own), {}};
   complete(out.config);
   find_problems(out.config, problems);
   for (const Error& problem : problems.list()) out.problems.emplace_back(problem.what());
@@ -206,7 +206,7 @@ TEST(FamilyFields, OneThatIsNotReadIsNamedWithItsReaders) {
 
 /// So that records of equal models are equal.
 TEST(FamilyFields, WhatIsNotReadIsWhatWasPublished) {
-  const ToldFields c =
+  const GivenFields c =
       told({}, {by_flag("preset", "nanogpt-shakespeare-cpu"), by_flag("family", "bert")});
   EXPECT_EQ(c.problems,
             std::vector<std::string>{"sample-every 500 does nothing with family bert, which writes "
@@ -252,7 +252,7 @@ TEST(FamilyFields, HelpSaysWhichFamiliesReadThem) {
 
 TEST(OwnFamily, IsNamedAndRecordedLikeTheLibrarys) {
   const OwnFamilies own = {&kOwnFamily};
-  const ToldFields c = told({}, {by_flag("family", "own"), by_flag("heads", "2")}, own);
+  const GivenFields c = told({}, {by_flag("family", "own"), by_flag("heads", "2")}, own);
   EXPECT_EQ(c.config.model.family, kOwnFamily);
   EXPECT_EQ(c.config.model.rope_base, 7);
   EXPECT_EQ(c.problems, std::vector<std::string>{

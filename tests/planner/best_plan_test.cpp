@@ -26,7 +26,7 @@ Device& described() {
 RunConfig run_with(SmallRun small, const std::vector<std::string>& told) {
   small.machine = "h100-256";
   RunConfig out = small_run(small);
-  for (const std::string& field : told) out.asked_for[field] = text("--", field);
+  for (const std::string& field : told) out.given[field] = text("--", field);
   return out;
 }
 
@@ -103,7 +103,7 @@ const std::vector<std::string> kTold = {
     "context-parallel-size", "sequence-parallel",  "optimizer-shard-size", "offload-optimizer",
     "offload-gradients",     "offload-parameters", "offload-activations",  "rank-order"};
 
-std::vector<std::string> and_told(std::vector<std::string> more) {
+std::vector<std::string> and_given(std::vector<std::string> more) {
   more.insert(more.end(), kTold.begin(), kTold.end());
   return more;
 }
@@ -112,8 +112,8 @@ const Row kRows[] = {
     {"schedules that lose less than others",
      {32, 8, 1024, 512, 512, 16},
      8,
-     and_told({"devices", "tensor-model-parallel-size", "pipeline-model-parallel-size",
-               "micro-batch-size"}),
+     and_given({"devices", "tensor-model-parallel-size", "pipeline-model-parallel-size",
+                "micro-batch-size"}),
      {.pipeline = {8},
       .schedules = {{"1f1b", 1},
                     {"interleaved", 2},
@@ -125,13 +125,13 @@ const Row kRows[] = {
     {"one or two micro-batches, and every level of ZeRO",
      {8, 4, 256, 128, 2000, 32},
      8,
-     and_told({"pipeline-model-parallel-size"}),
+     and_given({"pipeline-model-parallel-size"}),
      {.data = {4, 8}, .tensor = {1, 2}, .micro_batch = {2, 4, 8}, .zero = {0, 1, 2, 3}},
      {120, 400}},
     {"micro-batches of thousands of samples",
      {2, 2, 32, 16, 40, 4096},
      1,
-     and_told({"devices"}),
+     and_given({"devices"}),
      {.micro_batch = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096},
       .recompute = {Recompute::None, Recompute::Elementwise}},
      {0}},

@@ -43,8 +43,8 @@ TEST(PlanChoice, WhatWasAskedForIsToldToo) {
   RunConfig base;
   base.model.vocabulary = 96;
   base.global_batch_size = 64;
-  base.asked_for = {{"global-batch-size", "--global-batch-size 64"},
-                    {"memory-cap", "--memory-cap 1GB"}};
+  base.given = {{"global-batch-size", "--global-batch-size 64"},
+                {"memory-cap", "--memory-cap 1GB"}};
   complete(base);
   const std::vector<std::string> flags = plan_flags(base, {});
   EXPECT_EQ(flags[0], "--global-batch-size");

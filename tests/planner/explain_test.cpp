@@ -29,7 +29,7 @@ Considered considered(const PlanChoice& choice, double seconds, double bytes, Ba
   return out;
 }
 
-/// `told` by short models, `seconds` by the whole plan.
+/// `given` by short models, `seconds` by the whole plan.
 Candidate candidate(const PlanChoice& choice, double told, double seconds, std::int64_t bytes,
                     std::int64_t host = 0) {
   Candidate out{considered(choice, told, 1, Basis::Exact), {}};

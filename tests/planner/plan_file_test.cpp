@@ -61,9 +61,9 @@ TEST(PlanFile, SaysHowF32ProductsAreMade) {
     run.choices = CpuChoices{Isa::Amx, true, products};
     EXPECT_EQ(says(), text("f32-products = \"", to_text(products), "\""));
   }
-  run.asked_for["f32-products"] = "--f32-products amx";
+  run.given["f32-products"] = "--f32-products amx";
   EXPECT_EQ(says(), "f32-products = \"amx\"");
-  run.asked_for.clear();
+  run.given.clear();
   run.parallel.machine.kernels = KernelSource::Described;
   EXPECT_EQ(says(), "");
 }

@@ -49,7 +49,7 @@ RunConfig tiny_run() {
 
 /// What is asked for by a flag stays.
 void ask(RunConfig& config, std::string_view field) {
-  config.asked_for[std::string(field)] = text("--", field);
+  config.given[std::string(field)] = text("--", field);
 }
 
 Device& device() {

@@ -92,7 +92,7 @@ std::vector<std::int32_t> labels_of(const Samples& samples, std::int64_t first, 
 
 TEST(OwnRun, TakesThePlaceOfEveryFamilysTask) {
   RunConfig config;
-  config.untold = {"context"};
+  config.defaulted = {"context"};
   const Datasets data{std::make_shared<Numbers>(5), nullptr};
   const OwnRun run(config, functions_of(data, {ModelChoice(kBert)}));
   EXPECT_EQ(run.config().model.family.name(), "bert");
@@ -118,7 +118,7 @@ TEST(OwnRun, TakesThePlaceOfEveryFamilysTask) {
 
 TEST(OwnRun, CountsTheClassesOfLabels) {
   RunConfig config;
-  config.untold = {"classes"};
+  config.defaulted = {"classes"};
   config.model.task = kSequenceClassification;
   const Datasets data{std::make_shared<Numbers>(5), nullptr};
   const OwnRun run(config, functions_of(data, {ModelChoice(kBert)}));
@@ -260,7 +260,7 @@ TEST(MapSamples, RefusesNumbersThatTheModelLacks) {
 
 TEST(OwnRun, SamplesHaveTheNumbersThatTheModelTakes) {
   RunConfig config;
-  config.untold = {"context"};
+  config.defaulted = {"context"};
   config.model.task = kSequenceClassification;
   config.model.classes = 4;
   const Datasets data{std::make_shared<Numbers>(7), nullptr};

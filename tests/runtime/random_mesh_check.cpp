@@ -10,11 +10,11 @@
 #include "tessera/ir/print.h"
 #include "tessera/ops/collective.h"
 #include "tessera/passes/add_uses.h"
+#include "tessera/passes/axis_placements.h"
 #include "tessera/passes/decide.h"
 #include "tessera/passes/interpret_program.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
-#include "tessera/passes/stands.h"
 
 namespace tessera::fuzz {
 
@@ -57,7 +57,7 @@ void meet_factors(const Graph& placed, NodeId id, const Axes& axes, Met& met) {
   const Factors rule = placed.factors(id);
   std::set<int> sharded;
   const auto look = [&](const Factors::Dims& dims, const Result& result) {
-    const Stands stands = axes.read(result.placement->sharding);
+    const AxisPlacements stands = axes.read(result.placement->sharding);
     for (const Choice f : factors_on_axes(rule, dims, stands, axes)) {
       if (f >= 0) sharded.insert(f);
     }

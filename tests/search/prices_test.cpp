@@ -16,9 +16,9 @@ namespace tessera {
 namespace {
 
 /// Where each axis stands on a value, at random, so that all shards are of one size.
-Stands random_stands(const tessera::Axes& axes, const Shape& shape, bool sums,
-                     std::mt19937& random) {
-  Stands out = axes.whole();
+AxisPlacements random_stands(const tessera::Axes& axes, const Shape& shape, bool sums,
+                             std::mt19937& random) {
+  AxisPlacements out = axes.whole();
   std::vector<std::int64_t> cut(at(shape.ndim()), 1);
   for (int a = 0; a < axes.count(); ++a) {
     const int choice = static_cast<int>(random() % static_cast<unsigned>(shape.ndim() + 2)) - 2;
@@ -26,7 +26,7 @@ Stands random_stands(const tessera::Axes& axes, const Shape& shape, bool sums,
     if (choice < 0) continue;
     if (shape[choice] % (cut[at(choice)] * axes[a].size) != 0) continue;
     cut[at(choice)] *= axes[a].size;
-    out[at(a)] = static_cast<Stand>(choice);
+    out[at(a)] = static_cast<AxisPlacement>(choice);
   }
   return out;
 }
@@ -50,8 +50,9 @@ TEST(Prices, AMoveCostsWhatItsPlanTakes) {
         const TensorType type{
             random() % 2 == 0 ? DType::F32 : DType::BF16, shapes[random() % std::size(shapes)], {}};
         const bool sums = random() % 2 == 0;
-        const Stands from = random_stands(axes, type.shape, sums, random),
-                     to = random_stands(axes, type.shape, sums && random() % 2 == 0, random);
+        const AxisPlacements from = random_stands(axes, type.shape, sums, random),
+                             to =
+                                 random_stands(axes, type.shape, sums && random() % 2 == 0, random);
         if (from == to) continue;
         const Sharding before = axes.write(from, type.ndim())->sharding,
                        after = axes.write(to, type.ndim())->sharding;
@@ -71,7 +72,7 @@ TEST(Prices, PartsHaveTheirWeights) {
   machine.weights = {2, 3, 5, 7};
   Prices plain({parse_mesh("a=4")}, {}), weighted({parse_mesh("a=4")}, machine);
   const TensorType type{DType::F32, {64, 64}, {}};
-  const Stands sum{kPartialSum}, whole{kWhole};
+  const AxisPlacements sum{kPartialSum}, whole{kWhole};
   const Cost once = plain.move(type, sum, whole, Traffic::Finish);
   EXPECT_GT(once, 0);
   EXPECT_EQ(weighted.move(type, sum, whole, Traffic::Finish), 3 * once);
@@ -98,7 +99,7 @@ TEST(Prices, AnAttentionIsPricedAsAProduct) {
   const OpCall call = graph.call(id);
   const Factors rule = graph.factors(id);
   const Choices choices{static_cast<Choice>(rule.find("b")), static_cast<Choice>(rule.find("g"))};
-  const Stands cut{0, 2}, statistics{0, 1};
+  const AxisPlacements cut{0, 2}, statistics{0, 1};
   const Prices prices({parse_mesh("a=2 b=4")}, machine);
   const double flops = call.op().flops(call);
   EXPECT_EQ(work_of(prices, call, choices, flops, 0, {cut, cut, cut}, {cut, statistics}),

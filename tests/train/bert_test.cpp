@@ -38,7 +38,7 @@ TEST_F(BertRun, AnInterruptedRunIsTheUndisturbedOneBitByBit) {
     parts.model = {.family = "bert", .vocabulary = 0};
     for (const char* field : {"layers", "heads", "width", "context", "vocab-size", "norm-eps",
                               "dropout", "masked-positions"})
-      parts.untold.emplace(field);
+      parts.defaulted.emplace(field);
     EXPECT_EQ(run(parts).ending, Ending::Finished);
     EXPECT_EQ(digest_of(of_parts), digest_of(name));
     EXPECT_EQ(losses(of_parts), losses(name));

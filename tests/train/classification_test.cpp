@@ -187,7 +187,7 @@ TEST_F(Classified, NamesOfAFolderKeepTheirNumbers) {
              "classifier_dropout": 0.25, "id2label": {"0": "yes", "1": "no"}})";
   RunConfig c;
   for (const Field& field : fields()) {
-    if (field.group == FieldGroup::Model) c.untold.emplace(field.name);
+    if (field.group == FieldGroup::Model) c.defaulted.emplace(field.name);
   }
   c.init_from = folder;
   c.init_from_config = true;
@@ -279,7 +279,7 @@ TEST_F(Classified, TheLongestSampleTellsTheContext) {
   EXPECT_EQ(run->config.model.context, 24);
   EXPECT_EQ(run->config.model.classes, 2);
   EXPECT_EQ(run->config.text_pair_column, "sentence2");
-  EXPECT_EQ(run->told.model.context, 0) << "a run of its file finds it again";
+  EXPECT_EQ(run->given.model.context, 0) << "a run of its file finds it again";
 }
 
 }  // namespace

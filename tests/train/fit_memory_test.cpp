@@ -35,8 +35,8 @@ RunConfig completed(RunConfig config) {
 
 std::unique_ptr<Device> one_thread() { return make_cpu_device({1, -1}); }
 
-RankFacts facts_of_bytes(std::int64_t device, std::int64_t host) {
-  RankFacts out;
+RunRequirements facts_of_bytes(std::int64_t device, std::int64_t host) {
+  RunRequirements out;
   out.peak_bytes = device, out.host_bytes = host, out.both_bytes = device + host;
   return out;
 }
@@ -195,9 +195,9 @@ TEST(MemoryCap, TakesNothingBack) {
   asked.parallel.machine.kernels = KernelSource::Described;
   asked.micro_batch_size = 4;
   asked.recompute_granularity = "none";
-  asked.asked_for = {{"micro-batch-size", "--micro-batch-size 4"},
-                     {"recompute-granularity", "--recompute-granularity none"},
-                     {"offload-optimizer", "--no-offload-optimizer"}};
+  asked.given = {{"micro-batch-size", "--micro-batch-size 4"},
+                 {"recompute-granularity", "--recompute-granularity none"},
+                 {"offload-optimizer", "--no-offload-optimizer"}};
   complete(asked);
   const std::int64_t whole = memory_price(asked, *device).peak_bytes;
   RunConfig fitted = asked;
@@ -208,7 +208,7 @@ TEST(MemoryCap, TakesNothingBack) {
   EXPECT_FALSE(fitted.parallel.offload.moments);
   // Less is possible, but not with these.
   RunConfig free = asked;
-  free.asked_for.clear();
+  free.given.clear();
   free.memory_cap = text(whole / 4);
   EXPECT_NE(fit_memory(free, *device), "");
   const std::string told = cap_refusal(asked, whole / 4, *device);
@@ -224,9 +224,9 @@ TEST(MemoryCap, ChoosesTheGranularityForLayersThatWereTold) {
   RunConfig asked = uncapped();
   asked.parallel.recompute_layers = "1-3";
   asked.memory_cap = "1GB";
-  asked.asked_for = {{"recompute-layers", "--recompute-layers 1-3"},
-                     {"micro-batch-size", "--micro-batch-size 8"}};
-  for (const OffloadKind& kind : kOffloadKinds) asked.asked_for[std::string(kind.field)] = "no";
+  asked.given = {{"recompute-layers", "--recompute-layers 1-3"},
+                 {"micro-batch-size", "--micro-batch-size 8"}};
+  for (const OffloadKind& kind : kOffloadKinds) asked.given[std::string(kind.field)] = "no";
   complete(asked);
   Problems problems;
   find_problems(asked, problems);
@@ -266,10 +266,10 @@ TEST(MemoryCap, KnowsWhatWasAskedFor) {
                 {{"no-offload-optimizer", {"true"}, "--no-offload-optimizer"},
                  {"recompute-layers", {"1"}, "--recompute-layers"}},
                 problems, notices);
-  EXPECT_EQ(config.asked_for, (std::map<std::string, std::string, std::less<>>{
-                                  {"micro-batch-size", "micro-batch-size 2 in a.toml:1"},
-                                  {"offload-optimizer", "--no-offload-optimizer"},
-                                  {"recompute-layers", "--recompute-layers 1"}}));
+  EXPECT_EQ(config.given, (std::map<std::string, std::string, std::less<>>{
+                              {"micro-batch-size", "micro-batch-size 2 in a.toml:1"},
+                              {"offload-optimizer", "--no-offload-optimizer"},
+                              {"recompute-layers", "--recompute-layers 1"}}));
 }
 
 /// Where host and device are one memory, no plan under a cap takes more than one without.

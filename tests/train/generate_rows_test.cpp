@@ -44,12 +44,12 @@ std::vector<Tokens> generated(const std::string& family, const std::vector<std::
     compiling.rank = world == nullptr ? 0 : world->rank();
     std::vector<ProgramSource> sources = writing_programs(*task.text, rows, strategy);
     sources.push_back({kInitProgram, initialise(train_step(task, {}, 1)), strategy});
-    Crew crew(compile(std::move(sources), *device, compiling), *device, world);
-    if (compiling.rank > 0) return crew.follow();
-    crew.run(kInitProgram);
-    TextModel writer(crew, *task.text);
+    RankGroup group(compile(std::move(sources), *device, compiling), *device, world);
+    if (compiling.rank > 0) return group.follow();
+    group.run(kInitProgram);
+    TextModel writer(group, *task.text);
     out = generate(writer, vocabulary, beginnings, options);
-    crew.dismiss();
+    group.stop();
   };
   if (parallel.devices == 1) {
     rank(nullptr);

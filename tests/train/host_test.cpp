@@ -7,7 +7,7 @@
 
 #include "tessera/comm/local.h"
 #include "tessera/ops/collective.h"
-#include "tessera/train/crew.h"
+#include "tessera/train/rank_group.h"
 #include "train/host_plan.h"
 #include "train/staged_run.h"
 #include "train/step_plan.h"

@@ -277,7 +277,7 @@ std::map<std::string, std::vector<NodeId>> forward_nodes(const Graph& graph) {
 
 struct Tally {
   int legal = 0, illegal = 0, many = 0;  // many: legal with at least half of all ops
-  std::size_t ops_legal = 0, ops_wrong = 0, reasons = 0, as_told = 0;
+  std::size_t ops_legal = 0, ops_wrong = 0, reasons = 0, as_given = 0;
   std::size_t results = 0, layouts = 0,
               states = 0;  // strategies of results, on named axes, of states
 };
@@ -296,7 +296,7 @@ std::string told_wrong(const Reference& reference, const Drawn& drawn, const Gra
       Splits lies = in_strategy(placed, found->second[i]);
       lies.resize(told->second.size());  // scalars at the end may be left out
       if (lies != told->second) return text(key, " reads ", to_text(lies), ", not as told");
-      ++tally.as_told;
+      ++tally.as_given;
     }
   }
   return {};
@@ -417,7 +417,7 @@ Tally check_seeds(std::uint64_t first, std::uint64_t count) {
   for (std::uint64_t seed = first; seed < first + count; ++seed) check_seed(one, seed, tally);
   std::cout << tally.legal << " legal strategies of " << tally.ops_legal << " ops (" << tally.many
             << " of them of at least half of all " << one.ops.size() << ") equal one device, "
-            << tally.as_told << " ops lie as told; " << tally.results << " told of results too, "
+            << tally.as_given << " ops lie as told; " << tally.results << " told of results too, "
             << tally.layouts << " on named axes, " << tally.states << " strategies of parameters\n"
             << tally.illegal << " illegal ones refused: " << tally.ops_wrong << " ops, "
             << tally.reasons << " reasons\n";

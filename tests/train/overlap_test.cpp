@@ -7,7 +7,7 @@
 #include <map>
 
 #include "tessera/comm/local.h"
-#include "tessera/train/crew.h"
+#include "tessera/train/rank_group.h"
 #include "train/step_plan.h"
 
 namespace tessera {
@@ -242,8 +242,8 @@ TEST(Overlap, ShardedParametersAreGatheredOneAheadAndGradientsScatteredOneBehind
 }
 
 /// Tokens that differ from place to place.
-void train(Crew& crew, const std::string& family) {
-  crew.run(kTrainProgram, [&](BatchInputs& batch) {
+void train(RankGroup& group, const std::string& family) {
+  group.run(kTrainProgram, [&](BatchInputs& batch) {
     const std::span<std::int32_t> ids = batch.fill<std::int32_t>("ids"),
                                   labels = batch.fill<std::int32_t>("labels");
     const auto vocabulary = static_cast<std::size_t>(overlapped_model(family).vocabulary);
@@ -259,11 +259,12 @@ TEST(Overlap, GuardsHold) {
   const ParallelConfig mesh = zero(2, 3, 2);
   run_ranks(2, [&](Communicator& world) {
     const std::unique_ptr<Device> device = make_cpu_device({1, -1});
-    Crew crew(overlapped_plan("gpt2", mesh, *device, true, world.rank(), 64), *device, &world);
-    if (world.rank() > 0) return crew.follow();
-    crew.run(kInitProgram);
-    train(crew, "gpt2");
-    crew.dismiss();
+    RankGroup group(overlapped_plan("gpt2", mesh, *device, true, world.rank(), 64), *device,
+                    &world);
+    if (world.rank() > 0) return group.follow();
+    group.run(kInitProgram);
+    train(group, "gpt2");
+    group.stop();
   });
 }
 
@@ -276,15 +277,15 @@ TEST(Overlap, ChangesNoNumber) {
       for (const bool overlap : {false, true}) {
         run_ranks(static_cast<int>(mesh.parallel.devices), [&](Communicator& world) {
           const std::unique_ptr<Device> device = make_cpu_device({1, -1});
-          Crew crew(overlapped_plan(family, mesh.parallel, *device, overlap, world.rank()), *device,
-                    &world);
-          if (world.rank() > 0) return crew.follow();
-          crew.run(kInitProgram);
-          for (int i = 0; i < 2; ++i) train(crew, family);
-          for (const CheckpointTensor& state : crew.states()) {
+          RankGroup group(overlapped_plan(family, mesh.parallel, *device, overlap, world.rank()),
+                          *device, &world);
+          if (world.rank() > 0) return group.follow();
+          group.run(kInitProgram);
+          for (int i = 0; i < 2; ++i) train(group, family);
+          for (const CheckpointTensor& state : group.states()) {
             ends[overlap ? 1 : 0][state.name].assign(state.bytes.begin(), state.bytes.end());
           }
-          crew.dismiss();
+          group.stop();
         });
       }
       for (const auto& [path, bytes] : ends[0]) EXPECT_TRUE(ends[1].at(path) == bytes) << path;

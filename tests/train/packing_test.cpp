@@ -8,8 +8,8 @@
 #include "tessera/base/text.h"
 #include "tessera/comm/local.h"
 #include "tessera/models/family.h"
-#include "tessera/train/crew.h"
 #include "tessera/train/programs.h"
+#include "tessera/train/rank_group.h"
 #include "tessera/train/step.h"
 #include "train/tiny_run.h"
 
@@ -56,8 +56,8 @@ class RowRun : public TrainerTest {
   }
 
   /// The programs of a run, with the first value of every state.
-  std::unique_ptr<Crew> crew_of(const RunConfig& config) {
-    auto out = std::make_unique<Crew>(
+  std::unique_ptr<RankGroup> crew_of(const RunConfig& config) {
+    auto out = std::make_unique<RankGroup>(
         compile_programs(RunSetup(config), {.train = true, .evaluate = true, .texts = 0}, *device_)
             .plan,
         *device_);
@@ -95,20 +95,21 @@ struct SampleLoss {
   std::vector<std::int32_t> ids, labels, first_seen;
 };
 
-SampleLoss loss_of_sample(Crew& crew, const Task& task, const Samples& samples, std::int64_t i) {
+SampleLoss loss_of_sample(RankGroup& group, const Task& task, const Samples& samples,
+                          std::int64_t i) {
   SampleLoss out;
   const auto copy = [](std::span<const std::int32_t> values) {
     return std::vector<std::int32_t>(values.begin(), values.end());
   };
-  crew.run(kEvaluateProgram, [&](BatchInputs& inputs) {
+  group.run(kEvaluateProgram, [&](BatchInputs& inputs) {
     samples.fill(i, 1, inputs);
     out.ids = copy(inputs.fill<std::int32_t>("ids"));
     out.labels = copy(inputs.fill<std::int32_t>("labels"));
     if (task.inputs.back().name == "first_seen")
       out.first_seen = copy(inputs.fill<std::int32_t>("first_seen"));
   });
-  out.sum = crew.executor().scalar(kEvaluateProgram, sum_metric(task.means[0]));
-  out.count = crew.executor().scalar(kEvaluateProgram, count_metric(task.means[0]));
+  out.sum = group.executor().scalar(kEvaluateProgram, sum_metric(task.means[0]));
+  out.count = group.executor().scalar(kEvaluateProgram, count_metric(task.means[0]));
   return out;
 }
 
@@ -122,7 +123,7 @@ TEST_F(RowRun, PackedDocumentsLoseWhatTheyLoseAlone) {
     packed.packing = "bfd";
     const PreparedRun one = prepared(alone), several = prepared(packed);
     const Task task_alone = task_of(one.config.model), task = task_of(several.config.model);
-    const auto crew_alone = crew_of(one.config), crew = crew_of(several.config);
+    const auto crew_alone = crew_of(one.config), group = crew_of(several.config);
     const auto documents = task_alone.train_samples(*one.data, sample_choices(one.config));
     const auto packs = task.train_samples(*several.data, sample_choices(several.config));
     ASSERT_LT(packs->size(), documents->size());
@@ -137,7 +138,7 @@ TEST_F(RowRun, PackedDocumentsLoseWhatTheyLoseAlone) {
     }
     std::size_t shared = 0;
     for (std::int64_t i = 0; i < packs->size(); ++i) {
-      const SampleLoss loss = loss_of_sample(*crew, task, *packs, i);
+      const SampleLoss loss = loss_of_sample(*group, task, *packs, i);
       double sum = 0, count = 0;
       int there = 0;
       for (std::size_t begin = 0, end = 0; begin < loss.ids.size(); begin = end) {
@@ -181,7 +182,7 @@ TEST_F(RowRun, PackedRunsGoOnWithTheSameBits) {
   std::ofstream(folder_ + "/digits.txt") << file("rows.csv").substr(12);
   text.data = {folder_ + "/digits.txt"};
   text.held_out = 0;
-  text.untold = {"reset-position-ids", "reset-attention-mask"};
+  text.defaulted = {"reset-position-ids", "reset-attention-mask"};
   Problems problems;
   prepare_run(text, problems);
   for (const Error& problem : problems.list())
@@ -208,11 +209,11 @@ TEST_F(RowRun, BucketsChangeNothingButThePadding) {
       const std::int64_t first = step * run.config.global_batch_size,
                          length = samples->bucket_length(first);
       lengths.insert(length);
-      const auto loss = [&](Crew& crew, const std::string& program) {
-        crew.run(program, [&](BatchInputs& inputs) {
+      const auto loss = [&](RankGroup& group, const std::string& program) {
+        group.run(program, [&](BatchInputs& inputs) {
           samples->fill(first, run.config.global_batch_size, inputs);
         });
-        return crew.executor().scalar(program, "loss");
+        return group.executor().scalar(program, "loss");
       };
       const double expected = loss(*wide, kTrainProgram);
       EXPECT_NEAR(loss(*narrow, program_of.at(length)), expected, 1e-5 * expected)
@@ -258,8 +259,8 @@ TEST_F(RowRun, ProfilesAreOfTheLastBucket) {
   std::size_t calls = 0;
   for (const nlohmann::json& event : profile.at("traceEvents"))
     calls += event.value("cat", "") == "kernel";
-  const auto crew = crew_of(prepared(on_rows("like")).config);
-  EXPECT_EQ(calls, 2 * crew->executor().calls_of_run(kTrainProgram));
+  const auto group = crew_of(prepared(on_rows("like")).config);
+  EXPECT_EQ(calls, 2 * group->executor().calls_of_run(kTrainProgram));
 }
 
 TEST_F(RowRun, AnEpochHasEverySampleOnce) {

@@ -108,19 +108,19 @@ TEST_F(Saving, TrainingGoesOnMeanwhile) {
   TrainOptions options{{&listener}};
   std::int64_t seen = 0;
   const std::thread::id trainer = std::this_thread::get_id();  // flushes the metrics itself
-  std::thread::id saver;
+  std::thread::id writer;
   options.calls = without_flushes();
   options.calls.fsync = [&](int) {
     if (seen == 0 && std::this_thread::get_id() != trainer) {
       for (int i = 0; i < 3000 && listener.step < 6; ++i) std::this_thread::sleep_for(10ms);
       seen = listener.step;
-      saver = std::this_thread::get_id();
+      writer = std::this_thread::get_id();
     }
     return 0;
   };
   run(c, options);
   EXPECT_GE(seen, 6);
-  EXPECT_NE(saver, trainer);
+  EXPECT_NE(writer, trainer);
   EXPECT_EQ(listener.saves, (std::vector<std::int64_t>{4, 7}));
   RunConfig part = small("part");
   part.steps = 7;

@@ -33,7 +33,7 @@ class SentenceRun : public TrainerTest {
     config.split = "80,20";
     config.tokenizer_type = "BertWordPieceCase";
     config.vocab_file = folder_ + "/vocab.txt";
-    config.untold = {"vocabulary", "vocab-size", "special-tokens"};
+    config.defaulted = {"vocabulary", "vocab-size", "special-tokens"};
     config.model.vocabulary = 0;
   }
 };

@@ -4,19 +4,19 @@
 
 #include "tessera/bench/verify.h"
 #include "tessera/comm/local.h"
-#include "tessera/train/facts.h"
 #include "tessera/train/programs.h"
+#include "tessera/train/run_requirements.h"
 #include "train/tiny_run.h"
 
 namespace tessera {
 namespace {
 
 TEST(Facts, OfTheFullestAndOfThatWhichSendsMost) {
-  const RankFacts a{10, 9, 1, {{"pp", 4}, {"tp", 4}}}, b{12, 8, 2, {{"pp", 7}}};
+  const RunRequirements a{10, 9, 1, {{"pp", 4}, {"tp", 4}}}, b{12, 8, 2, {{"pp", 7}}};
   EXPECT_EQ(a.sent_bytes(), 8);
-  EXPECT_EQ(together({b, a, a}), (RankFacts{12, 9, 4, {{"pp", 4}, {"tp", 4}}}));
-  EXPECT_EQ(together({a}), a);
-  EXPECT_EQ(parse_facts(to_text(a)), a);
+  EXPECT_EQ(over_all_ranks({b, a, a}), (RunRequirements{12, 9, 4, {{"pp", 4}, {"tp", 4}}}));
+  EXPECT_EQ(over_all_ranks({a}), a);
+  EXPECT_EQ(parse_requirements(to_text(a)), a);
 }
 
 struct SeesStart : TrainCallback {
@@ -74,7 +74,7 @@ TEST_F(StageFacts, OfARunAreThoseOfAllStages) {
   EXPECT_EQ(s.measured_peak_bytes, s.planned_peak_bytes);
   EXPECT_EQ(s.lower_bound_bytes,
             std::max(plans[0].lower_bound_bytes(), plans[1].lower_bound_bytes()));
-  const RankFacts first = facts_of(plans[0]), second = facts_of(plans[1]);
+  const RunRequirements first = requirements_of(plans[0]), second = requirements_of(plans[1]);
   ASSERT_NE(first.flops, second.flops);
   EXPECT_EQ(s.flops_per_step, 2 * (first.flops + second.flops));
   EXPECT_EQ(s.sent, first.sent_bytes() >= second.sent_bytes() ? first.sent : second.sent);

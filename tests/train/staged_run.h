@@ -10,8 +10,8 @@
 
 #include "tessera/comm/local.h"
 #include "tessera/plan/traffic.h"
-#include "tessera/train/crew.h"
 #include "tessera/train/programs.h"
+#include "tessera/train/rank_group.h"
 #include "tessera/train/step.h"
 #include "train/tiny_step.h"
 
@@ -81,44 +81,44 @@ class StagedRun {
   void run_rank(Communicator* world, Outcome& out) const {
     const std::unique_ptr<Device> cpu = make_cpu_device(device);
     const int rank = world == nullptr ? 0 : world->rank();
-    Crew crew(plan(*cpu, rank), *cpu, world);
+    RankGroup group(plan(*cpu, rank), *cpu, world);
     if (rank == 0) {
-      lead(crew, out);
+      lead(group, out);
     } else {
-      crew.follow();
+      group.follow();
     }
-    expect_planned_counts(crew, rank);
+    expect_planned_counts(group, rank);
   }
 
-  void lead(Crew& crew, Outcome& out) const {
-    crew.run(kInitProgram);
+  void lead(RankGroup& group, Outcome& out) const {
+    group.run(kInitProgram);
     for (std::int64_t step = 0; step < steps; ++step) {
-      crew.run(kTrainProgram, [&](BatchInputs& batch) { fill_inputs(batch, inputs_, step); });
-      for (const NamedTensor& metric : crew.plan().program(kTrainProgram).metrics) {
+      group.run(kTrainProgram, [&](BatchInputs& batch) { fill_inputs(batch, inputs_, step); });
+      for (const NamedTensor& metric : group.plan().program(kTrainProgram).metrics) {
         if (metric.type.ndim() == 0)
-          out.metrics[metric.name].push_back(crew.executor().scalar(kTrainProgram, metric.name));
+          out.metrics[metric.name].push_back(group.executor().scalar(kTrainProgram, metric.name));
       }
     }
-    for (const CheckpointTensor& tensor : crew.states()) {
+    for (const CheckpointTensor& tensor : group.states()) {
       HostTensor& copy = out.states[tensor.name] = HostTensor(tensor.type);
       std::ranges::copy(tensor.bytes, copy.bytes().begin());
     }
-    crew.forget_states();
-    crew.dismiss();
+    group.forget_states();
+    group.stop();
   }
 
   /// What the communicators counted is what the plan says.
-  void expect_planned_counts(const Crew& crew, int rank) const {
+  void expect_planned_counts(const RankGroup& group, int rank) const {
     std::map<std::string, Counts> planned =
-        planned_counts(crew.plan().program(kTrainProgram), steps);
-    for (const auto& [axes, counts] : planned_counts(crew.plan().program(kInitProgram))) {
+        planned_counts(group.plan().program(kTrainProgram), steps);
+    for (const auto& [axes, counts] : planned_counts(group.plan().program(kInitProgram))) {
       for (std::size_t k = 0; k < counts.size(); ++k) {
         planned[axes][k].calls += counts[k].calls;
         planned[axes][k].bytes += counts[k].bytes;
       }
     }
     const std::scoped_lock lock(mutex_);  // failures are told one at a time
-    EXPECT_EQ(const_cast<Crew&>(crew).executor().sent(), planned) << "rank " << rank;
+    EXPECT_EQ(const_cast<RankGroup&>(group).executor().sent(), planned) << "rank " << rank;
   }
 
   const Graph& step_;

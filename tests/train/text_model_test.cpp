@@ -94,10 +94,10 @@ std::vector<Tokens> sources_of(const WrittenCase& s, bool alike = false) {
 }
 
 /// Of the texts' last tokens, from `first` on.
-std::vector<std::vector<double>> of_whole(Crew& crew, const std::vector<Tokens>& sources,
+std::vector<std::vector<double>> of_whole(RankGroup& group, const std::vector<Tokens>& sources,
                                           std::span<const Tokens> texts, std::int64_t first) {
   const std::int64_t seen = std::ssize(texts[0]) - first;
-  crew.run(kWhole, [&](BatchInputs& batch) {
+  group.run(kWhole, [&](BatchInputs& batch) {
     if (!sources.empty()) {
       const std::span<std::int32_t> ids = batch.fill<std::int32_t>("source");
       std::ranges::fill(ids, 16);  // padding
@@ -112,7 +112,7 @@ std::vector<std::vector<double>> of_whole(Crew& crew, const std::vector<Tokens>&
       std::ranges::copy(std::span(texts[static_cast<std::size_t>(row)]).subspan(first),
                         ids.begin() + row * context);
   });
-  const HostTensor logits = crew.executor().metric(kWhole, "logits");
+  const HostTensor logits = group.executor().metric(kWhole, "logits");
   const std::int64_t context = logits.shape()[1], width = logits.shape()[2];
   std::vector<std::vector<double>> out;
   for (std::int64_t row = 0; row < std::ssize(texts); ++row) {
@@ -136,20 +136,20 @@ double apart(const std::vector<std::vector<double>>& a, const std::vector<std::v
 class WrittenTexts : public testing::TestWithParam<WrittenCase> {
  protected:
   /// On the leader of all ranks.
-  void run(const std::function<void(Crew& crew, TextModel& model)>& body) {
+  void run(const std::function<void(RankGroup& group, TextModel& model)>& body) {
     const WrittenCase& s = GetParam();
     const auto rank = [&](Communicator* world) {
       const auto device = make_cpu_device({1, -1});
       const int number = world == nullptr ? 0 : world->rank();
-      Crew crew(writing_plan(s, *device, number), *device, world);
-      if (number > 0) return crew.follow();
-      crew.run(kInitProgram);
-      TextModel model(crew, *task_of(written_model(s)).text);
+      RankGroup group(writing_plan(s, *device, number), *device, world);
+      if (number > 0) return group.follow();
+      group.run(kInitProgram);
+      TextModel model(group, *task_of(written_model(s)).text);
       model.begin(sources_of(s));
       EXPECT_EQ(model.rows(), s.rows);
-      body(crew, model);
-      EXPECT_TRUE(crew.executor().guard_intact());
-      crew.dismiss();
+      body(group, model);
+      EXPECT_TRUE(group.executor().guard_intact());
+      group.stop();
     };
     if (s.parallel.devices == 1) return rank(nullptr);
     run_ranks(static_cast<int>(s.parallel.devices), [&](Communicator& world) { rank(&world); });
@@ -166,18 +166,18 @@ class WrittenTexts : public testing::TestWithParam<WrittenCase> {
 };
 
 TEST_P(WrittenTexts, HaveTheLogitsOfTheWholeText) {
-  run([&](Crew& crew, TextModel& model) {
+  run([&](RankGroup& group, TextModel& model) {
     const std::int64_t rows = GetParam().rows, context = GetParam().context;
     const std::vector<Tokens> sources = sources_of(GetParam());
     // One token after another, then a prompt that is read at once, and more of it in parts.
     for (std::int64_t length = 1; length <= context; ++length) {
       const std::vector<Tokens> texts = texts_of(rows, length);
-      EXPECT_LT(apart(of_whole(crew, sources, texts, 0), model.next(texts)), 1e-5) << length;
+      EXPECT_LT(apart(of_whole(group, sources, texts, 0), model.next(texts)), 1e-5) << length;
     }
     model.begin(sources);
     for (const std::int64_t length : {context / 2, context - 3, context - 1, context}) {
       const std::vector<Tokens> texts = texts_of(rows, length);
-      EXPECT_LT(apart(of_whole(crew, sources, texts, 0), model.next(texts)), 1e-5) << length;
+      EXPECT_LT(apart(of_whole(group, sources, texts, 0), model.next(texts)), 1e-5) << length;
     }
   });
 }
@@ -185,20 +185,20 @@ TEST_P(WrittenTexts, HaveTheLogitsOfTheWholeText) {
 /// Beyond the context the earlier half of what is seen is dropped, once in half a context.
 TEST_P(WrittenTexts, GoOnBeyondTheContext) {
   if (!sources_of(GetParam()).empty()) GTEST_SKIP() << "a text with a source ends there";
-  run([&](Crew& crew, TextModel& model) {
+  run([&](RankGroup& group, TextModel& model) {
     const std::int64_t rows = GetParam().rows, context = GetParam().context;
     model.next(texts_of(rows, context + 5));  // a prompt that is too long: its end is seen
     std::int64_t first = 5;
     for (std::int64_t length = context + 6; length < 3 * context; ++length) {
       if (length - first > context) first = length - context / 2;
       const std::vector<Tokens> texts = texts_of(rows, length);
-      EXPECT_LT(apart(of_whole(crew, {}, texts, first), model.next(texts)), 1e-5) << length;
+      EXPECT_LT(apart(of_whole(group, {}, texts, first), model.next(texts)), 1e-5) << length;
     }
   });
 }
 
 TEST_P(WrittenTexts, RowsChangePlaces) {
-  run([&](Crew& crew, TextModel& model) {
+  run([&](RankGroup& group, TextModel& model) {
     const std::int64_t rows = GetParam().rows;
     const std::vector<Tokens> sources = sources_of(GetParam(), /*alike=*/true);
     model.begin(sources);
@@ -212,21 +212,21 @@ TEST_P(WrittenTexts, RowsChangePlaces) {
       moved.back().push_back(token_of(row, 9));
     }
     model.reorder(from);
-    EXPECT_LT(apart(of_whole(crew, sources, moved, 0), model.next(moved)), 1e-5);
+    EXPECT_LT(apart(of_whole(group, sources, moved, 0), model.next(moved)), 1e-5);
   });
 }
 
 /// What another text left in the caches, NaN too, is not read.
 TEST_P(WrittenTexts, BeginWithNothingOfOthers) {
-  run([&](Crew& crew, TextModel& model) {
-    for (const StatePlan& state : crew.plan().states) {
-      if (state.state.role != Role::Cache || !crew.plan().has(state)) continue;
-      std::ranges::fill(crew.executor().state(state.state.path), std::byte{0xff});
+  run([&](RankGroup& group, TextModel& model) {
+    for (const StatePlan& state : group.plan().states) {
+      if (state.state.role != Role::Cache || !group.plan().has(state)) continue;
+      std::ranges::fill(group.executor().state(state.state.path), std::byte{0xff});
     }
     const std::vector<Tokens> sources = sources_of(GetParam()),
                               texts = texts_of(GetParam().rows, 3);
     model.begin(sources);
-    EXPECT_LT(apart(of_whole(crew, sources, texts, 0), model.next(texts)), 1e-5);
+    EXPECT_LT(apart(of_whole(group, sources, texts, 0), model.next(texts)), 1e-5);
   });
 }
 
@@ -339,10 +339,10 @@ std::vector<std::vector<double>> written_alone(const WrittenCase& s) {
   const auto rank = [&](Communicator* world) {
     const auto device = make_cpu_device({1, -1});
     const int number = world == nullptr ? 0 : world->rank();
-    Crew crew(writing_plan(s, *device, number, With::NothingElse), *device, world);
-    if (number > 0) return crew.follow();
-    crew.run(kInitProgram);
-    TextModel model(crew, *task_of(written_model(s)).text);
+    RankGroup group(writing_plan(s, *device, number, With::NothingElse), *device, world);
+    if (number > 0) return group.follow();
+    group.run(kInitProgram);
+    TextModel model(group, *task_of(written_model(s)).text);
     model.begin(sources_of(s));
     std::vector<Tokens> texts(static_cast<std::size_t>(s.rows));
     for (std::int64_t i = 0; i < 3; ++i) {
@@ -350,7 +350,7 @@ std::vector<std::vector<double>> written_alone(const WrittenCase& s) {
         texts[row].push_back(token_of(static_cast<std::int64_t>(row), i));
       for (std::vector<double>& logits : model.next(texts)) out.push_back(std::move(logits));
     }
-    crew.dismiss();
+    group.stop();
   };
   if (s.parallel.devices == 1) {
     rank(nullptr);
@@ -386,9 +386,9 @@ std::string refused_text(const std::function<void()>& call) {
 TEST(TextModels, JudgeWhatTheyAreGiven) {
   const WrittenCase s{"Rows", "transformer", 2};
   const auto device = make_cpu_device({1, -1});
-  Crew crew(writing_plan(s, *device, 0), *device);
-  crew.run(kInitProgram);
-  TextModel model(crew, *task_of(written_model(s)).text);
+  RankGroup group(writing_plan(s, *device, 0), *device);
+  group.run(kInitProgram);
+  TextModel model(group, *task_of(written_model(s)).text);
   const std::vector<Tokens> one = {{17}}, two = {{17}, {17}}, uneven = {{17, 1}, {17}},
                             grown = {{17, 1}, {17, 1}}, other = {{16, 1}, {17, 1}};
   EXPECT_EQ(refused_text([&] { model.next(two); }),
@@ -427,7 +427,7 @@ TEST(TextModels, JudgeWhatTheyAreGiven) {
             std::string::npos);
 
   // Weights that are no numbers: an error, not a text.
-  const std::span<std::byte> weight = crew.executor().state("decoder.norm.weight");
+  const std::span<std::byte> weight = group.executor().state("decoder.norm.weight");
   std::ranges::fill(weight, std::byte{0xff});
   try {
     model.next(two);
@@ -443,8 +443,8 @@ TEST(TextModels, JudgeWhatTheyAreGiven) {
 TEST(TextModels, OfOneTextAloneHaveNoSources) {
   const WrittenCase s{"Gpt2"};
   const auto device = make_cpu_device({1, -1});
-  Crew crew(writing_plan(s, *device, 0), *device);
-  TextModel model(crew, *task_of(written_model(s)).text);
+  RankGroup group(writing_plan(s, *device, 0), *device);
+  TextModel model(group, *task_of(written_model(s)).text);
   const std::vector<Tokens> sources = {{1}};
   EXPECT_EQ(refused_text([&] { model.begin(sources); }),
             "1 sources are given, but the model writes from none; give none");

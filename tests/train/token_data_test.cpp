@@ -169,7 +169,7 @@ TEST_F(TokenRun, ATokenizerTellsTheVocabularyAndTheEnd) {
   RunConfig config = on_tokens("tokenizer");
   config.model.vocabulary = 0;
   config.eod_mask_loss = true;
-  config.untold = {"vocabulary", "tokenizer", "vocab-size", "eod-token"};
+  config.defaulted = {"vocabulary", "tokenizer", "vocab-size", "eod-token"};
   config.tokenizer_type = "GPT2BPETokenizer";
   config.vocab_file = folder_ + "/vocab.json";
   EXPECT_NE(problems_of(config).find("needs merge-file"), std::string::npos) << problems_of(config);
@@ -186,11 +186,11 @@ TEST_F(TokenRun, ATokenizerTellsTheVocabularyAndTheEnd) {
   // What follows from the checkpoint alone.
   std::filesystem::remove(config.vocab_file);
   run(config);
-  RunConfig untold = on_tokens("tokenizer");
-  untold.untold = {"vocabulary", "tokenizer", "vocab-size", "eod-token"};
-  untold.model.vocabulary = 0;
-  untold.eod_mask_loss = true;
-  run(untold);
+  RunConfig defaulted = on_tokens("tokenizer");
+  defaulted.defaulted = {"vocabulary", "tokenizer", "vocab-size", "eod-token"};
+  defaulted.model.vocabulary = 0;
+  defaulted.eod_mask_loss = true;
+  run(defaulted);
   RunConfig padded = config, less = config;
   write_atomically(config.vocab_file, vocabulary + "\"<|endoftext|>\":31}");
   padded.output = less.output = folder_ + "/padded";

@@ -9,7 +9,7 @@
 
 #include "tessera/comm/local.h"
 #include "tessera/plan/traffic.h"
-#include "tessera/train/crew.h"
+#include "tessera/train/rank_group.h"
 #include "train/step_plan.h"
 
 namespace tessera {
@@ -219,21 +219,21 @@ TEST(Traffic, ARunSendsWhatThePlanSays) {
     std::mutex mutex;
     run_ranks(static_cast<int>(run.parallel.devices), [&](Communicator& world) {
       const std::unique_ptr<Device> device = make_cpu_device({1, -1});
-      Crew crew(zero_plan(zero_model(run.family, 65), run.parallel, *device, world.rank()), *device,
-                &world);
+      RankGroup group(zero_plan(zero_model(run.family, 65), run.parallel, *device, world.rank()),
+                      *device, &world);
       if (world.rank() > 0) {
-        crew.follow();
+        group.follow();
       } else {
         const auto fill = [](BatchInputs& batch) {
           for (const char* name : {"ids", "labels"})
             std::ranges::fill(batch.fill<std::int32_t>(name), 1);
         };
-        crew.run(kInitProgram);
-        crew.run(kTrainProgram, fill);
-        crew.run(kTrainProgram, fill);
-        crew.dismiss();
+        group.run(kInitProgram);
+        group.run(kTrainProgram, fill);
+        group.run(kTrainProgram, fill);
+        group.stop();
       }
-      const Plan& plan = crew.plan();
+      const Plan& plan = group.plan();
       std::map<std::string, Counts> planned = planned_counts(plan.program(kTrainProgram), 2);
       for (const auto& [axes, counts] : planned_counts(plan.program(kInitProgram))) {
         for (std::size_t k = 0; k < counts.size(); ++k) {
@@ -243,7 +243,7 @@ TEST(Traffic, ARunSendsWhatThePlanSays) {
       }
       const std::scoped_lock lock(mutex);  // failures are told one at a time
       EXPECT_GT(bytes_of(planned.begin()->second), 0);
-      EXPECT_EQ(crew.executor().sent(), planned) << "rank " << world.rank();
+      EXPECT_EQ(group.executor().sent(), planned) << "rank " << world.rank();
     });
   }
 }

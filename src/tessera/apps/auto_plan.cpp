@@ -36,15 +36,15 @@ void take_devices(RunConfig& config, const RunConfig& from) {
 }
 
 std::int64_t devices_to_plan(const RunConfig& config) {
-  if (config.asked_for.contains("devices")) return config.parallel.devices;
+  if (config.given.contains("devices")) return config.parallel.devices;
   const std::int64_t there = config.parallel.machine.devices();
   return there > 0 ? there : num_usable_cores();
 }
 
 void require_devices(const RunConfig& config) {
   const std::int64_t there = config.parallel.machine.devices(), asked = config.parallel.devices;
-  const bool told = config.asked_for.contains("devices");
-  require(there == 0 || !told || asked <= there, "devices ", asked, " is more than machine ",
+  const bool given = config.given.contains("devices");
+  require(there == 0 || !given || asked <= there, "devices ", asked, " is more than machine ",
           config.machine, " has, which is ", there, "; give at most that, or another machine");
 }
 

@@ -40,10 +40,10 @@ std::int64_t take_count(ParsedFlags& parsed, const std::string& name, std::int64
 }
 
 /// Of names and commands; each name is one that no other row of the table has.
-std::vector<ProgramBeside> programs_of(const std::vector<std::string>& told,
+std::vector<ProgramBeside> programs_of(const std::vector<std::string>& given,
                                        const std::vector<SwitchSet>& sets, Problems& problems) {
   std::vector<ProgramBeside> out;
-  for (const std::string& word : told) {
+  for (const std::string& word : given) {
     const std::size_t equals = word.find('=');
     const std::string name(trim(word.substr(0, equals)));
     const std::string command = equals == std::string::npos ? "" : word.substr(equals + 1);
@@ -63,7 +63,7 @@ std::vector<ProgramBeside> programs_of(const std::vector<std::string>& told,
 }
 
 /// What is told of all runs: flags, and of a file what no flag tells.
-std::vector<Setting> told_of_all(const ParsedFlags& parsed, Problems& problems) {
+std::vector<Setting> given_for_all(const ParsedFlags& parsed, Problems& problems) {
   std::vector<Setting> out, file;
   for (const Setting& setting : parsed.settings) {
     if (setting.key == "config") {
@@ -74,9 +74,9 @@ std::vector<Setting> told_of_all(const ParsedFlags& parsed, Problems& problems) 
   }
   for (Setting& setting : file) {
     const Field* field = find_field(setting.key).field;
-    const bool told = std::ranges::any_of(
+    const bool given = std::ranges::any_of(
         out, [&](const Setting& flag) { return find_field(flag.key).field == field; });
-    if (!told) out.push_back(std::move(setting));
+    if (!given) out.push_back(std::move(setting));
   }
   return out;
 }
@@ -111,9 +111,9 @@ RunConfig completed(RunConfig config) {
 }
 
 /// What a flag asked for, and no file.
-bool told_by_flag(const RunConfig& config, const char* field) {
-  const auto asked = config.asked_for.find(field);
-  return asked != config.asked_for.end() && starts_with(asked->second, "--");
+bool given_by_flag(const RunConfig& config, const char* field) {
+  const auto asked = config.given.find(field);
+  return asked != config.given.end() && starts_with(asked->second, "--");
 }
 
 /// The run of a configuration, short and without a trace: what a file says of the others, as the
@@ -122,7 +122,7 @@ MeasuredRun run_of(const SwitchSet& switches, RunConfig config, const TurnLength
                    Problems& problems) {
   const RunConfig standard;
   for (const char* name : kNotOfABench) {
-    if (told_by_flag(config, name))
+    if (given_by_flag(config, name))
       problems.add(text(name, " is of no use to bench, which trains for some steps and keeps ",
                         "nothing; leave it out"));
     const Field& field = *find_field(name).field;
@@ -203,24 +203,24 @@ BenchRequest read_bench_request(ParsedFlags& parsed, const OwnFamilies& families
   const bool all = parsed.take_switch("all");
   out.page = take_result_file(parsed, "html", OwnFile::Page, problems);
   out.results = take_result_file(parsed, "results", OwnFile::BenchResults, problems);
-  const bool told_peer = parsed.find("peer") != nullptr;
+  const bool peer_given = parsed.find("peer") != nullptr;
   out.python = parsed.take_value("peer");
-  if (told_peer && out.python.empty()) problems.add("peer is empty; name a Python with PyTorch");
+  if (peer_given && out.python.empty()) problems.add("peer is empty; name a Python with PyTorch");
   const std::vector<std::string> beside = parsed.take_values("beside");
-  for (const auto& [told, name] : {std::pair(told_peer, "peer"), {!beside.empty(), "beside"}}) {
-    if (out.planned && told)
+  for (const auto& [given, name] : {std::pair(peer_given, "peer"), {!beside.empty(), "beside"}}) {
+    if (out.planned && given)
       problems.add(text("planned and ", name, " are both given; give one of them"));
   }
   out.turns = take_count(parsed, "turns", out.turns, 1, problems);
   out.length.warmup = take_count(parsed, "warmup", out.length.warmup, 0, problems);
-  const bool told_switches = parsed.find("switches") != nullptr;
+  const bool switches_given = parsed.find("switches") != nullptr;
   const std::string list = parsed.take_value("switches");
   std::vector<SwitchSet> sets;
-  if (told_switches) sets = parse_switches(list, problems);
-  if (all && told_switches) problems.add("all and switches are both given; give one of them");
+  if (switches_given) sets = parse_switches(list, problems);
+  if (all && switches_given) problems.add("all and switches are both given; give one of them");
   Problems of_plain;  // what is wrong with the run of all is told once
   RunConfig asked = configure(parsed, of_plain, out.notices, families);
-  if (told_by_flag(asked, "steps")) {
+  if (given_by_flag(asked, "steps")) {
     out.length.steps = asked.steps;
     if (asked.steps < 1) problems.add("steps is 0; bench needs at least 1 that is timed");
   }
@@ -235,7 +235,7 @@ BenchRequest read_bench_request(ParsedFlags& parsed, const OwnFamilies& families
     problems.add(text("data is missing: family ", plain.model.family, " trains on pairs of texts, ",
                       "which bench has none of; give --data FILE"));
   if (all) sets = all_switches(plain.parallel.devices);
-  const std::vector<Setting> of_all = told_of_all(parsed, problems);
+  const std::vector<Setting> of_all = given_for_all(parsed, problems);
   for (const SwitchSet& set : sets) {
     Problems own;
     MeasuredRun run = run_of_set(set, of_all, out.length, families, own);

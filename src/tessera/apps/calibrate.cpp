@@ -215,12 +215,12 @@ int calibrate_command(const RanksCommand& command, const std::string& file, Cons
   return on_launched_ranks(command, console, [&](Communicator* launched, Console& mine) {
     RunConfig config = command.config;
     Problems problems = command.problems;
-    take_launched_devices(config, command.devices_told, launched, problems);
+    take_launched_devices(config, command.devices_given, launched, problems);
     agree_on_choices(config, launched, problems);
     const bool writes = launched == nullptr || launched->rank() == 0;
     if (writes) check_result_file("calibrate", file, OwnFile::Machine, problems);
     problems.raise();
-    if (launched == nullptr && !command.devices_told) config.parallel.devices = num_usable_cores();
+    if (launched == nullptr && !command.devices_given) config.parallel.devices = num_usable_cores();
     Calibration found = calibrate(config, launched, mine);
     if (!writes) return 0;
     found.machine.name = machine_name_text(std::filesystem::path(file).stem().string());

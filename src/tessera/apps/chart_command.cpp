@@ -1,4 +1,4 @@
-#include "tessera/apps/run_words.h"
+#include "tessera/apps/file_of_runs.h"
 #include "tessera/report/loss_chart.h"
 
 namespace tessera {

@@ -50,8 +50,8 @@ int doctor_command(const Arguments& arguments, Console& console, const OwnFamili
   const bool calibrates = parsed.find("calibrate") != nullptr;
   const std::string file = parsed.take_value("calibrate");
   const std::string secret_file = parsed.take_value("secret-file");
-  const bool devices_told = parsed.find("devices") != nullptr;
-  if (!calibrates && (devices_told || parsed.find("threads") != nullptr))
+  const bool devices_given = parsed.find("devices") != nullptr;
+  if (!calibrates && (devices_given || parsed.find("threads") != nullptr))
     problems.add("--devices and --threads do nothing without --calibrate FILE; leave them out");
   const bool measures = !parsed.take_switch("no-measure");
   const bool as_json = parsed.take_switch("json");
@@ -68,7 +68,7 @@ int doctor_command(const Arguments& arguments, Console& console, const OwnFamili
     RanksCommand command{.name = "doctor", .config = {}, .problems = {}};
     command.config = configure(parsed, problems, notices);
     command.problems = problems;
-    command.devices_told = devices_told;
+    command.devices_given = devices_given;
     command.secret_file = secret_file;
     return calibrate_command(command, file, console);
   }

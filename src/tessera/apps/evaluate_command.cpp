@@ -113,7 +113,7 @@ EvaluationAsked read_evaluation(const Arguments& arguments, bool predicts,
   }
   if (predicts) out.output = take_output(parsed, out.path, data, problems);
   out.command.secret_file = parsed.take_value("secret-file");
-  out.command.devices_told = parsed.find("devices") != nullptr;
+  out.command.devices_given = parsed.find("devices") != nullptr;
   out.command.config = configure(parsed, problems, out.notices, families);
   out.command.config.test_data = {data};
   return out;
@@ -200,15 +200,15 @@ int evaluate_on(Communicator* launched, const EvaluationAsked& asked, Console& c
   const RunSetup setup(config);
   on_ranks(config, launched, console, [&](Communicator* world, Device& device) {
     const int rank = world == nullptr ? 0 : world->rank();
-    Crew crew(compile_programs(setup, wanted, device, rank).plan, device, world, kFast);
-    if (rank > 0) return crew.follow();
-    load_weights(crew, *evaluation);
+    RankGroup group(compile_programs(setup, wanted, device, rank).plan, device, world, kFast);
+    if (rank > 0) return group.follow();
+    load_weights(group, *evaluation);
     if (asked.predicts) {
-      print_predicted(predict(crew, setup, *evaluation), asked, console);
+      print_predicted(predict(group, setup, *evaluation), asked, console);
     } else {
-      print_evaluated(evaluate(crew, setup, *evaluation), asked, console);
+      print_evaluated(evaluate(group, setup, *evaluation), asked, console);
     }
-    crew.dismiss();
+    group.stop();
   });
   return 0;
 }

@@ -23,8 +23,8 @@ std::string unknown(const std::string& name, const std::vector<Flag>& flags) {
     names.push_back(flag.name);
     names.insert(names.end(), flag.also.begin(), flag.also.end());
   }
-  const std::string told = hint(name, names, "--");
-  return text("unknown flag --", name, "; ", told.empty() ? "--help lists them" : told);
+  const std::string given = hint(name, names, "--");
+  return text("unknown flag --", name, "; ", given.empty() ? "--help lists them" : given);
 }
 
 }  // namespace
@@ -100,9 +100,9 @@ ParsedFlags parse_flags(const Arguments& arguments, const std::vector<Flag>& fla
       continue;
     }
     if (setting.values.empty() && flag->value.empty()) {
-      const bool told =
+      const bool given =
           next_is_value() && (arguments[i + 1] == "true" || arguments[i + 1] == "false");
-      setting.values.push_back(told ? arguments[++i] : "true");
+      setting.values.push_back(given ? arguments[++i] : "true");
     }
     if (flag->value.empty() && setting.values[0] != "true" && setting.values[0] != "false") {
       problems.add(

@@ -19,13 +19,13 @@ FoundRun find_run(Communicator* launched, const RanksCommand& command,
   Problems problems = command.problems;
   agree_on_choices(out.asked, launched, problems);
   take_machine(out.asked, launched, problems);
-  take_launched_devices(out.asked, command.devices_told, launched, problems);
+  take_launched_devices(out.asked, command.devices_given, launched, problems);
   const auto found = from_leader(launched, [&] {
     RunConfig config = out.asked;
     const std::int64_t texts = find(config, problems);
-    std::map<std::string, std::string> told = record_of(config);
-    told[kTexts] = text(texts);
-    return told;
+    std::map<std::string, std::string> record = record_of(config);
+    record[kTexts] = text(texts);
+    return record;
   });
   out.recorded = config_of(found, "the configuration of rank 0", out.asked.families);
   complete(out.recorded);

@@ -37,11 +37,12 @@ std::string hub_root() {
 
 /// What the user's file says of the name; empty: nothing.
 std::string registered(const std::string& name) {
-  const std::string told = variable("TESSERA_MODELS");
-  const std::string file = told.empty() ? folder_of("HOME", ".config/tessera/models.toml") : told;
+  const std::string variable_value = variable("TESSERA_MODELS");
+  const std::string file =
+      variable_value.empty() ? folder_of("HOME", ".config/tessera/models.toml") : variable_value;
   std::error_code ignored;
   if (file.empty() || !fs::exists(file, ignored)) {
-    require(told.empty(), "TESSERA_MODELS is '", told,
+    require(variable_value.empty(), "TESSERA_MODELS is '", variable_value,
             "', and there is no such file; it has a line `name = \"folder\"` for each model");
     return "";
   }

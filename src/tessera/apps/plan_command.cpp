@@ -52,7 +52,7 @@ void take_data(RunConfig& config, const InitModel& init, Problems& problems) {
   complete_model(config, *data);
   if (data_source(config).has_index) return;  // which would be written
   PreparedRun run{.config = config,
-                  .told = config,
+                  .given = config,
                   .data = std::make_shared<const Dataset>(std::move(*data)),
                   .notices = {},
                   .output_held = {}};
@@ -178,8 +178,8 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
   complete(config);
   take_data(config, init, problems);
   // The planner and searches share out devices in ways of their own.
-  const bool as_told = !request.automatic && request.search_mode.empty();
-  RunConfig judged = as_told ? config : with_one_device(config);
+  const bool as_given = !request.automatic && request.search_mode.empty();
+  RunConfig judged = as_given ? config : with_one_device(config);
   complete(judged);
   find_problems(judged, problems);
   if (!request.search_mode.empty()) problems.gather([&] { require_devices(config); }, {"devices"});

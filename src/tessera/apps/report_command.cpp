@@ -2,8 +2,8 @@
 #include <optional>
 #include <system_error>
 
+#include "tessera/apps/file_of_runs.h"
 #include "tessera/apps/flags.h"
-#include "tessera/apps/run_words.h"
 #include "tessera/report/run_report.h"
 #include "tessera/train/output_folder.h"
 

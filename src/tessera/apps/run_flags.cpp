@@ -170,8 +170,8 @@ RunConfig configure(const ParsedFlags& parsed, Problems& problems,
       flags.push_back(setting);
       continue;
     }
-    for (Setting& told : read_config_file(setting.values.back(), problems))
-      file.push_back(std::move(told));
+    for (Setting& given : read_config_file(setting.values.back(), problems))
+      file.push_back(std::move(given));
   }
   for (const Setting& setting : flags) {
     const Field* field = find_field(setting.key).field;

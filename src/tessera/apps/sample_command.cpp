@@ -46,14 +46,14 @@ RunConfig config_of_writing(const RunConfig& recorded, const RunConfig& request)
 void fit_to_task(SampleRequest& request, const TextWriting& writing, const ModelConfig& model,
                  Problems& problems) {
   const bool from_source = writing.source > 0;
-  const auto of_sources = [&](const char* flag, bool told) {
-    if (told && !from_source)
+  const auto of_sources = [&](const char* flag, bool given) {
+    if (given && !from_source)
       problems.add(
           text("--", flag, " is of models that write a text from a source; family ", model.family,
                " goes on with --prompt: give that, or --prompts FILE, and leave --", flag, " out"));
   };
   of_sources("input", request.texts_flag == "input");
-  if (from_source && !request.prompt_told && request.texts_flag.empty())
+  if (from_source && !request.prompt_given && request.texts_flag.empty())
     problems.add(text("nothing to write from: a model of family ", model.family,
                       " writes a text from a source; give --prompt TEXT or --input FILE"));
   if (!request.warm)
@@ -263,17 +263,17 @@ int sample_on(Communicator* launched, SampleRequest request, Console& console) {
   const WantedPrograms wanted{.train = false, .evaluate = false, .texts = writing.texts};
   on_ranks(config, launched, console, [&](Communicator* world, Device& device) {
     const int rank = world == nullptr ? 0 : world->rank();
-    std::optional<Crew> made;
+    std::optional<RankGroup> made;
     naming_texts(request, writing.texts, [&] {
       made.emplace(compile_programs(setup, wanted, device, rank).plan, device, world, kFast);
     });
-    Crew& crew = *made;
-    if (rank > 0) return crew.follow();
+    RankGroup& group = *made;
+    if (rank > 0) return group.follow();
     naming_intact(source->checkpoint.path(), kSampleWords, {},
-                  [&] { crew.load(source->checkpoint); });
-    TextModel model(crew, source->writing);
+                  [&] { group.load(source->checkpoint); });
+    TextModel model(group, source->writing);
     write_asked(model, *source, request, console);
-    crew.dismiss();
+    group.stop();
   });
   return 0;
 }

@@ -66,13 +66,13 @@ std::vector<Flag> own_flags() {
 /// The flags that say what is read and where texts are written.
 void read_texts(ParsedFlags& parsed, SampleRequest& out) {
   Problems& problems = out.command.problems;
-  out.prompt_told = parsed.find("prompt") != nullptr;
+  out.prompt_given = parsed.find("prompt") != nullptr;
   out.prompt = parsed.take_value("prompt");
   const bool rows = parsed.find("rows") != nullptr;
   const auto file = [&](const char* name) {
-    const bool told = parsed.find(name) != nullptr;
+    const bool given = parsed.find(name) != nullptr;
     std::string path = parsed.take_value(name);
-    if (told && path.empty()) problems.add(text("--", name, " is empty; give a file"));
+    if (given && path.empty()) problems.add(text("--", name, " is empty; give a file"));
     if (path == "-")
       problems.add(text("--", name, " - is no file; ",
                         name == std::string_view("output")
@@ -95,7 +95,7 @@ void read_texts(ParsedFlags& parsed, SampleRequest& out) {
     problems.add(text("--rows is ", out.rows, "; it must be from 1 to 10000"), {"rows"});
   if (rows && out.texts_flag.empty() && out.samples == 1)
     problems.add("--rows is of several texts; give --prompts or --samples, or leave --rows out");
-  if (out.prompt_told && !out.texts_flag.empty())
+  if (out.prompt_given && !out.texts_flag.empty())
     problems.add(
         text("--prompt and --", out.texts_flag, " both say what to write from; give one of them"));
   std::error_code unknown;
@@ -122,11 +122,11 @@ SampleRequest read_sample_request(const Arguments& arguments, const OwnFamilies&
   out.options.tokens = 500;
   std::int64_t seed = 1;
   const auto read = [&](const char* name, auto* to) {
-    const bool told = parsed.find(name) != nullptr;
+    const bool given = parsed.find(name) != nullptr;
     const std::string value = parsed.take_value(name);
-    if (told && !problems.gather([&] { read_number(text("--", name), value, to); }))
+    if (given && !problems.gather([&] { read_number(text("--", name), value, to); }))
       problems.refuse(name);
-    return told;
+    return given;
   };
   const bool draws = [&] {
     const bool warm = out.warm = read("temperature", &out.options.temperature);
@@ -167,7 +167,7 @@ SampleRequest read_sample_request(const Arguments& arguments, const OwnFamilies&
                      : text("several checkpoints: ", join(paths), "; give one"));
   }
   read_texts(parsed, out);
-  out.command.devices_told = parsed.find("devices") != nullptr;
+  out.command.devices_given = parsed.find("devices") != nullptr;
   out.command.config = configure(parsed, problems, out.notices, families);
   return out;
 }

@@ -41,10 +41,10 @@ struct SampleRequest {
   RanksCommand command{.name = "sample", .config = {}, .problems = {}};
   std::vector<std::string> notices;
   std::string checkpoint, prompt, output;
-  std::string texts, texts_flag;           // the file of --prompts or --input, and which of the two
-  std::vector<std::string> stops;          // texts that end a text
-  std::int64_t samples = 1;                // of each prompt
-  bool prompt_told = false, warm = false;  // --prompt and --temperature were given
+  std::string texts, texts_flag;   // the file of --prompts or --input, and which of the two
+  std::vector<std::string> stops;  // texts that end a text
+  std::int64_t samples = 1;        // of each prompt
+  bool prompt_given = false, warm = false;  // --prompt and --temperature were given
   std::int64_t rows = 16;
   GenerateOptions options;
   bool help = false;

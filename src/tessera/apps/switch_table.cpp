@@ -148,11 +148,11 @@ std::string switches_text(int columns) {
   std::string out;
   for (const SwitchRow& row : kRows) {
     out += text(row.name, "\n    ", flags_text(row), needs_text(row, ""), "\n");
-    const std::pair<const char*, std::string> told[] = {{"elsewhere", row.elsewhere},
-                                                        {"memory", row.memory},
-                                                        {"time", row.time},
-                                                        {"losses", numbers_text(row)}};
-    for (const auto& [what, value] : told) {
+    const std::pair<const char*, std::string> cells[] = {{"elsewhere", row.elsewhere},
+                                                         {"memory", row.memory},
+                                                         {"time", row.time},
+                                                         {"losses", numbers_text(row)}};
+    for (const auto& [what, value] : cells) {
       if (value.empty()) continue;
       out += text("    ", what);
       wrap(out, value, 15, static_cast<std::size_t>(std::clamp(columns, 60, 110)));

@@ -41,14 +41,14 @@ Arguments flags_of(const std::string& word, Problems& problems) {
   const auto known =
       std::ranges::find_if(table, [&](const SwitchRow& row) { return name == row.name; });
   if (known == table.end() || is_its_flag(*known)) return {"--" + word};
-  const bool told = equals != std::string::npos, wanted = known->value[0] != '\0';
-  if (wanted != told) {
-    problems.add(told ? text("switch ", name, " takes no value, and has one in '", word, "'")
-                      : text("switch ", name, " needs a value, like ", name, "=", known->sample));
+  const bool given = equals != std::string::npos, wanted = known->value[0] != '\0';
+  if (wanted != given) {
+    problems.add(given ? text("switch ", name, " takes no value, and has one in '", word, "'")
+                       : text("switch ", name, " needs a value, like ", name, "=", known->sample));
     return {};
   }
   Arguments out = split(known->flags, ' ');
-  if (told) out.back() += word.substr(equals);
+  if (given) out.back() += word.substr(equals);
   return out;
 }
 

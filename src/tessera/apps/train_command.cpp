@@ -113,7 +113,7 @@ void fit_run_to_cap(PreparedRun& run, const Communicator* launched, Console& con
   const std::string fitted = fit_to_cap(run.config, launched, console);
   if (fitted.empty()) return;
   run.notices.push_back(fitted);
-  set_memory_choice(run.told, memory_choice_of(run.config));
+  set_memory_choice(run.given, memory_choice_of(run.config));
 }
 
 /// What the planner chooses is told as if it had been asked for, too. Launched ranks are as many as
@@ -125,13 +125,13 @@ void plan_run(PreparedRun& run, bool launched, double memory_margin, Console& co
   question.on_progress = search_progress(console);
   if (launched) {
     question.devices = run.config.parallel.devices;
-    question.base.asked_for["devices"] = text("--devices ", question.devices);
+    question.base.given["devices"] = text("--devices ", question.devices);
   }
   const PlanAnswer answer = plan_for(question);
   console.out << to_text(answer, question);
   const PlanChoice& choice = answer.best().considered.choice;
   run.config = with(run.config, choice);
-  run.told = with(run.told, choice);
+  run.given = with(run.given, choice);
 }
 
 /// All that rank 0 finds before anything is written. The others need of it only the configuration:
@@ -144,7 +144,7 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
   take_machine(asked, launched, problems);
   const auto found = from_leader(launched, [&] {
     RunConfig config = asked;
-    take_launched_devices(config, request.command.devices_told, launched, problems);
+    take_launched_devices(config, request.command.devices_given, launched, problems);
     if (request.asked.automatic) {
       if (!problems.gather([&] { require_kernels(config); }, {"machine"})) problems.raise();
       if (launched == nullptr) config.parallel.devices = devices_to_plan(config);
@@ -165,7 +165,7 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
                        request.asked.plan_path);
     if (automatic) {
       take_devices(run->config, config);
-      take_devices(run->told, config);
+      take_devices(run->given, config);
       plan_run(*run, launched != nullptr, request.asked.memory_margin, console);
     }
     fit_run_to_cap(*run, launched, console);
@@ -246,7 +246,7 @@ TrainRequest request_of(const AskedTraining& asked, const std::vector<TrainCallb
   TrainRequest out;
   out.command.config = asked.config;
   out.command.problems = asked.problems;
-  out.command.devices_told = asked.devices_told;
+  out.command.devices_given = asked.devices_given;
   out.command.secret_file = asked.secret_file;
   out.asked = asked;
   out.callbacks = callbacks;
@@ -302,7 +302,7 @@ AskedTraining read_training_flags(const Arguments& arguments, const OwnFamilies&
   out.help = parsed.help;
   for (const std::string& word : parsed.words)
     out.problems.add(text("unexpected '", word, "'; flags begin with --, as in --data ", word));
-  out.devices_told = parsed.find("devices") != nullptr;
+  out.devices_given = parsed.find("devices") != nullptr;
   out.config = configure(parsed, out.problems, out.notices, families, planned);
   if (out.plan) {
     const std::string changed = notice_of_changed_plan(out.config, planned, out.plan_path);

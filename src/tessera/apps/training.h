@@ -28,7 +28,7 @@ struct AskedTraining {
   RunConfig config;
   Problems problems = {};                  // of the flags
   std::vector<std::string> notices = {};   // told at the begin of the run
-  bool devices_told = true;                // by a flag
+  bool devices_given = true;               // by a flag
   bool help = false;                       // the flags are printed, and nothing is done
   bool check = false;                      // the passes of the compiler are checked first
   bool automatic = false;                  // the planner chooses what nobody told

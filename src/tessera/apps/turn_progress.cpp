@@ -53,10 +53,10 @@ void TurnProgress::end(const Turn& turn) {
   if (!turn.failure.empty()) left_[at_] = 0;  // it is not tried again
   turn_begin_ = now();
   const double left = seconds_left();
-  const std::string told = turn.measured()
-                               ? text(format("%.4g", median(turn.step_seconds)), " s a step")
-                               : text("not measured: ", turn.failure);
-  show(text("turn ", turn_ + 1, " of ", turns_, "  ", names_[at_], "  ", told,
+  const std::string shown = turn.measured()
+                                ? text(format("%.4g", median(turn.step_seconds)), " s a step")
+                                : text("not measured: ", turn.failure);
+  show(text("turn ", turn_ + 1, " of ", turns_, "  ", names_[at_], "  ", shown,
             left > 0 ? text("  ", clock_text(left), " left") : ""),
        true);
 }

@@ -47,10 +47,10 @@ VerifyRequest read_verify_request(const Arguments& arguments, const OwnFamilies&
   out.as_json = parsed.take_switch("json");
   out.check = parsed.take_switch("check");
   out.command.secret_file = parsed.take_value("secret-file");
-  out.command.devices_told = parsed.find("devices") != nullptr;
-  const bool told_steps = parsed.find("steps") != nullptr;
+  out.command.devices_given = parsed.find("devices") != nullptr;
+  const bool steps_given = parsed.find("steps") != nullptr;
   RunConfig& config = out.command.config = configure(parsed, problems, out.notices, families);
-  if (!told_steps) config.steps = kSteps;
+  if (!steps_given) config.steps = kSteps;
   take_init_model(config, problems, out.notices);
   if (config.steps < 1) problems.add("steps is 0; verify needs at least 1");
   return out;
@@ -60,7 +60,7 @@ VerifyRequest read_verify_request(const Arguments& arguments, const OwnFamilies&
 RunConfig complete_config(Communicator* launched, const VerifyRequest& request, Console& console) {
   RunConfig config = request.command.config;
   Problems problems = request.command.problems;
-  take_launched_devices(config, request.command.devices_told, launched, problems);
+  take_launched_devices(config, request.command.devices_given, launched, problems);
   agree_on_choices(config, launched, problems);
   take_machine(config, launched, problems);
   if (config.model.vocabulary == 0) config.model.vocabulary = kVocabulary;

@@ -5,8 +5,8 @@
 
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
+#include "tessera/bench/bench_remarks.h"
 #include "tessera/bench/bench_report.h"
-#include "tessera/bench/notes.h"
 #include "tessera/report/bar_chart.h"
 #include "tessera/report/loss_chart.h"
 #include "tessera/report/page.h"

@@ -6,7 +6,7 @@
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
-#include "tessera/bench/notes.h"
+#include "tessera/bench/bench_remarks.h"
 
 namespace tessera {
 

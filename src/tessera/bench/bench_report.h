@@ -20,7 +20,7 @@ struct BenchReport {
   TurnLength length;
   std::int64_t turns = 1;
   bool stopped = false;  // on request, before all turns were taken
-  double seconds = 0;  // all of it
+  double seconds = 0;    // all of it
   std::vector<Standing> results;
   std::vector<std::string> left_out;       // what was not measured because it cannot be, and why
   std::vector<std::string> peer_problems;  // why a peer that was asked for was not measured

@@ -19,21 +19,21 @@ void fill_randomly(const TaskInput& input, std::uint64_t seed, std::int64_t step
 
 }  // namespace
 
-void run_random_steps(Crew& crew, const RunSetup& setup, std::int64_t steps,
+void run_random_steps(RankGroup& group, const RunSetup& setup, std::int64_t steps,
                       const std::function<void(double seconds)>& after_step) {
   using Clock = std::chrono::steady_clock;
-  if (crew.plan().rank > 0) return crew.follow();
-  crew.run(kInitProgram);
+  if (group.plan().rank > 0) return group.follow();
+  group.run(kInitProgram);
   for (std::int64_t step = 1; step <= steps; ++step) {
-    crew.set_step(step);
+    group.set_step(step);
     const Clock::time_point begin = Clock::now();
-    crew.run(kTrainProgram, [&](BatchInputs& batch) {
+    group.run(kTrainProgram, [&](BatchInputs& batch) {
       for (const TaskInput& input : setup.task().inputs)
         fill_randomly(input, static_cast<std::uint64_t>(setup.config.seed), step, batch);
     });
     after_step(std::chrono::duration<double>(Clock::now() - begin).count());
   }
-  crew.dismiss();
+  group.stop();
 }
 
 namespace {

@@ -1,8 +1,8 @@
 #include "tessera/bench/timed_steps.h"
 
 #include "tessera/bench/random_steps.h"
-#include "tessera/train/crew.h"
 #include "tessera/train/programs.h"
+#include "tessera/train/rank_group.h"
 
 namespace tessera {
 
@@ -11,9 +11,10 @@ std::vector<double> time_steps(const RunConfig& config, std::int64_t steps, Devi
   const RunSetup setup(config);
   const WantedPrograms wanted{.evaluate = false, .texts = 0};
   const int rank = world == nullptr ? 0 : world->rank();
-  Crew crew(compile_programs(setup, wanted, device, rank).plan, device, world, {.poison = false});
+  RankGroup group(compile_programs(setup, wanted, device, rank).plan, device, world,
+                  {.poison = false});
   std::vector<double> out;
-  run_random_steps(crew, setup, steps + 1, [&](double seconds) { out.push_back(seconds); });
+  run_random_steps(group, setup, steps + 1, [&](double seconds) { out.push_back(seconds); });
   if (!out.empty()) out.erase(out.begin());
   return out;
 }

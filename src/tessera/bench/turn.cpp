@@ -47,31 +47,32 @@ void TurnWriter::end(int code, const std::string& message) {
 }
 
 void TurnReader::read(const std::string& line) {
-  const nlohmann::json told = nlohmann::json::parse(line, nullptr, false);
-  if (!told.is_object()) return;
+  const nlohmann::json parsed = nlohmann::json::parse(line, nullptr, false);
+  if (!parsed.is_object()) return;
   try {
-    if (told.contains("seconds")) {
+    if (parsed.contains("seconds")) {
       if (done_ == length_.all()) return;
-      const double seconds = told.at("seconds");
+      const double seconds = parsed.at("seconds");
       if (++done_ > length_.warmup) turn_.step_seconds.push_back(seconds);
-      if (told.contains("loss"))
-        turn_.losses.push_back(told.at("loss").is_null() ? std::numeric_limits<double>::quiet_NaN()
-                                                         : told.at("loss").get<double>());
-      if (told.contains("lr")) turn_.rates.push_back(told.at("lr"));
-      if (told.value("skipped", false)) ++turn_.skipped;
-    } else if (told.contains("code")) {
-      turn_.code = told.at("code");
-      turn_.planned_only = told.at("planned_only");
-      turn_.peak_bytes = told.at("peak_rss").get<std::int64_t>() / turn_.devices;
-      if (turn_.code != 0) turn_.failure = told.at("message");
-    } else if (told.contains("parameters")) {
-      turn_.parameters = told.at("parameters");
-      turn_.tokens_per_step = told.at("tokens_per_step");
-      turn_.devices = std::max<std::int64_t>(1, told.at("devices"));
-      turn_.planned_bytes = told.at("planned_bytes");
-      turn_.planned_host_bytes = told.at("planned_host_bytes");
-      turn_.planned_file_bytes = told.value("planned_file_bytes", std::int64_t{0});
-      turn_.kernels = told.at("kernels").get<std::vector<std::string>>();
+      if (parsed.contains("loss"))
+        turn_.losses.push_back(parsed.at("loss").is_null()
+                                   ? std::numeric_limits<double>::quiet_NaN()
+                                   : parsed.at("loss").get<double>());
+      if (parsed.contains("lr")) turn_.rates.push_back(parsed.at("lr"));
+      if (parsed.value("skipped", false)) ++turn_.skipped;
+    } else if (parsed.contains("code")) {
+      turn_.code = parsed.at("code");
+      turn_.planned_only = parsed.at("planned_only");
+      turn_.peak_bytes = parsed.at("peak_rss").get<std::int64_t>() / turn_.devices;
+      if (turn_.code != 0) turn_.failure = parsed.at("message");
+    } else if (parsed.contains("parameters")) {
+      turn_.parameters = parsed.at("parameters");
+      turn_.tokens_per_step = parsed.at("tokens_per_step");
+      turn_.devices = std::max<std::int64_t>(1, parsed.at("devices"));
+      turn_.planned_bytes = parsed.at("planned_bytes");
+      turn_.planned_host_bytes = parsed.at("planned_host_bytes");
+      turn_.planned_file_bytes = parsed.value("planned_file_bytes", std::int64_t{0});
+      turn_.kernels = parsed.at("kernels").get<std::vector<std::string>>();
     }
   } catch (const nlohmann::json::exception&) {
     turn_.failure =

@@ -9,8 +9,8 @@
 #include "tessera/base/text.h"
 #include "tessera/bench/random_steps.h"
 #include "tessera/models/family.h"
-#include "tessera/train/crew.h"
 #include "tessera/train/programs.h"
+#include "tessera/train/rank_group.h"
 
 namespace tessera {
 
@@ -30,7 +30,7 @@ struct Distance {
 };
 
 Distance tensor_distance(const HostTensor& one, const HostTensor& mesh, const HostTensor* gradient,
-                  double noise, double bound) {
+                         double noise, double bound) {
   Distance out;
   for (std::int64_t i = 0; i < one.numel(); ++i) {
     const double x = one.at(i), d = mesh.at(i) - x;
@@ -81,11 +81,11 @@ std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, Device&
   const RunSetup setup(std::move(config));
   const WantedPrograms wanted{.evaluate = false, .texts = 0, .gradients = true, .rounded = false};
   const int rank = world == nullptr ? 0 : world->rank();
-  Crew crew(compile_programs(setup, wanted, device, rank).plan, device, world);
+  RankGroup group(compile_programs(setup, wanted, device, rank).plan, device, world);
   std::vector<StepTrace> out;
-  run_random_steps(crew, setup, steps, [&](double) {
+  run_random_steps(group, setup, steps, [&](double) {
     StepTrace trace;
-    const Executor& mine = crew.executor();
+    const Executor& mine = group.executor();
     trace.loss = mine.scalar(kTrainProgram, "loss");
     trace.grad_norm = mine.scalar(kTrainProgram, "grad_norm");
     trace.lr = mine.scalar(kTrainProgram, "lr");
@@ -93,17 +93,17 @@ std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, Device&
       if (mean.weight != 0 && mean.name != kLossMean)
         trace.means.emplace(mean.name, mine.scalar(kTrainProgram, mean.name));
     }
-    for (const NamedTensor& metric : crew.plan().program(kTrainProgram).metrics) {
+    for (const NamedTensor& metric : group.plan().program(kTrainProgram).metrics) {
       if (starts_with(metric.name, "gradient "))
         trace.gradients.emplace(metric.name.substr(9), mine.metric(kTrainProgram, metric.name));
     }
-    for (const CheckpointTensor& state : crew.states()) {
+    for (const CheckpointTensor& state : group.states()) {
       if (state.role != Role::Parameter) continue;
       HostTensor value(state.type);
       std::copy(state.bytes.begin(), state.bytes.end(), value.bytes().begin());
       trace.parameters.emplace(state.name, std::move(value));
     }
-    crew.forget_states();
+    group.forget_states();
     out.push_back(std::move(trace));
   });
   return out;

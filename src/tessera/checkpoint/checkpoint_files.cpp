@@ -101,7 +101,7 @@ UnfinishedFolder::UnfinishedFolder(const FileCalls& calls, const std::string& fo
       lock_.emplace(std::move(*lock));
       return;
     }
-    // Another saver may have taken it for a leftover before it was locked.
+    // Another writer may have taken it for a leftover before it was locked.
     if (++unlocked < kLockAttempts) calls_.remove(path_.c_str());
   }
 }

@@ -160,7 +160,7 @@ void write_file(File&& file, const std::string& name, std::span<const ManifestTe
 /// Renames the folder to the next name that is free.
 std::string give_name(const FileCalls& calls, const std::string& folder, UnfinishedFolder& aside,
                       std::int64_t step, CheckpointNames names) {
-  constexpr int kAttempts = 100;  // another saver may take the name after the scan
+  constexpr int kAttempts = 100;  // another writer may take the name after the scan
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const StepName name = next_name(scan_checkpoints(folder), step, names);
     std::string path = text(folder, "/", to_text(name));

@@ -96,7 +96,7 @@ TokenizerChoice tokenizer_choice(const RunConfig& config) {
 }
 
 void complete(RunConfig& config) {
-  if (!tokenizer_choice(config).none() && config.untold.contains("vocabulary"))
+  if (!tokenizer_choice(config).none() && config.defaulted.contains("vocabulary"))
     config.vocabulary = VocabularyKind::Tokenizer;
   if (config.choices) {
     config.max_isa = to_text(config.choices->isa);
@@ -148,13 +148,13 @@ std::vector<std::int64_t> bucket_lengths(const RunConfig& config) {
   return out;
 }
 
-void complete_epochs(RunConfig& config, const RunConfig& told, std::int64_t in_epoch) {
+void complete_epochs(RunConfig& config, const RunConfig& given, std::int64_t in_epoch) {
   if (config.epochs == 0) return;
   const std::int64_t samples =
       size_product({config.epochs, in_epoch}, "samples (epochs x samples of the data)");
   config.steps = (samples + config.global_batch_size - 1) / config.global_batch_size;
   ScheduleConfig& schedule = config.optimizer.schedule;
-  if (told.optimizer.schedule.decay_steps == 0)
+  if (given.optimizer.schedule.decay_steps == 0)
     schedule.decay_steps = std::max(config.steps, schedule.warmup_steps + 1);
 }
 

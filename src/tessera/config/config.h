@@ -135,11 +135,11 @@ struct RunConfig {
 
   /// Names of fields that neither a preset nor a file nor a flag told: a resumed run takes those of
   /// its model from the checkpoint. Of the data a preset tells nothing.
-  std::set<std::string, std::less<>> untold;
+  std::set<std::string, std::less<>> defaulted;
   /// By name, what a flag said, or a file with another value than the default, as it was written:
   /// "--micro-batch-size 4". What a memory cap has chosen for an earlier run is among these, if
   /// that run's file is given.
-  std::map<std::string, std::string, std::less<>> asked_for;
+  std::map<std::string, std::string, std::less<>> given;
 
   /// Per device: samples of a step over those that the data parallel devices compute at a time.
   std::int64_t micro_batches() const {
@@ -169,8 +169,8 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
 /// longer, so that a short trial of a long recipe runs its beginning).
 void complete(RunConfig& config);
 /// The steps of config.epochs passes over data of `samples` samples, where it has epochs;
-/// decay_steps follow where `told` leaves them open.
-void complete_epochs(RunConfig& config, const RunConfig& told, std::int64_t samples);
+/// decay_steps follow where `given` leaves them open.
+void complete_epochs(RunConfig& config, const RunConfig& given, std::int64_t samples);
 
 /// data_parallel x pipeline x tensor x context; 0 where data_parallel is left open.
 std::int64_t parallel_parts(const RunConfig& config);

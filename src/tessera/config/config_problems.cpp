@@ -116,9 +116,9 @@ void find_problems(const RunConfig& config, Problems& problems) {
                  {"remote-device", "offload-folder"});
   const ParallelConfig& parallel = config.parallel;
   ParallelConfig chosen = parallel;
-  const bool told = config.asked_for.contains("recompute-granularity") ||
-                    config.asked_for.contains("checkpoint-activations");
-  if (config.memory_cap != "none" && !told && parallel.recompute == Recompute::None)
+  const bool given = config.given.contains("recompute-granularity") ||
+                     config.given.contains("checkpoint-activations");
+  if (config.memory_cap != "none" && !given && parallel.recompute == Recompute::None)
     chosen.recompute = Recompute::Full;  // a cap chooses, also for some layers
   if (!has_known_word("recompute-granularity"))
     chosen.recompute = Recompute::Full;  // whether there is any is not known
@@ -135,8 +135,8 @@ namespace {
 /// Two kinds of 16-bit floats; sums in floats that are neither f32 nor those of the run.
 void find_precision_problems(const RunConfig& config, Problems& problems) {
   const auto written = [&](std::string_view name) {
-    const auto found = config.asked_for.find(name);
-    return found == config.asked_for.end() ? std::string(name) : found->second;
+    const auto found = config.given.find(name);
+    return found == config.given.end() ? std::string(name) : found->second;
   };
   for (const auto& [name, asked] :
        {std::pair("bf16", config.bf16), std::pair("mixed-precision", config.mixed_precision)}) {

@@ -109,7 +109,7 @@ void begin_as(const std::vector<Meant>& settings, RunConfig& config) {
   });
 }
 
-/// config.asked_for. Files that runs write name every field: a default there asks for nothing, nor
+/// config.given. Files that runs write name every field: a default there asks for nothing, nor
 /// does a field that is not read and has the value that its family or preset begins with, the
 /// file's or the run's.
 void note_asked(const std::vector<Meant>& file, const std::vector<Meant>& flags,
@@ -125,17 +125,17 @@ void note_asked(const std::vector<Meant>& file, const std::vector<Meant>& flags,
         (value == get_text(field, of_family) || value == get_text(field, of_file)))
       continue;
     if (value != get_text(field, standard))
-      config.asked_for[std::string(field.name)] = as_written(setting);
+      config.given[std::string(field.name)] = as_written(setting);
   }
   for (const Meant& setting : flags) {
-    config.asked_for[std::string(setting.field->name)] = as_written(setting);
+    config.given[std::string(setting.field->name)] = as_written(setting);
   }
 }
 
 /// Weights are to be packed in a run that is compiled without it.
 void note_unread_packing(const RunConfig& config, std::vector<std::string>& notices) {
-  const auto asked = config.asked_for.find("pack-weights");
-  if (!config.graph_optimization && asked != config.asked_for.end() && config.pack_weights == "yes")
+  const auto asked = config.given.find("pack-weights");
+  if (!config.graph_optimization && asked != config.given.end() && config.pack_weights == "yes")
     notices.push_back(text(asked->second,
                            " does nothing: packing weights is a part of graph-optimization, which "
                            "is off"));
@@ -286,7 +286,7 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
   if (preset != nullptr && !preset->values.at(0).empty()) {  // to_toml writes "" for none
     problems.gather([&] { find_preset(preset->values.at(0)).apply(config); });
     for (const Field& field : fields()) {  // a preset is a model and a recipe, and no data
-      if (field.group == FieldGroup::Data) config.untold.emplace(field.name);
+      if (field.group == FieldGroup::Data) config.defaulted.emplace(field.name);
     }
   } else {
     const Meant* family = find(from_flags, "family");
@@ -297,10 +297,10 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
         config.model = published(find_model(family->values.at(0), families));
         config.model.vocabulary = open;
       });
-    for (const Field& field : fields()) config.untold.emplace(field.name);
+    for (const Field& field : fields()) config.defaulted.emplace(field.name);
   }
   for (const std::vector<Meant>* settings : {&from_file, &from_flags}) {
-    for (const Meant& setting : *settings) config.untold.erase(std::string(setting.field->name));
+    for (const Meant& setting : *settings) config.defaulted.erase(std::string(setting.field->name));
   }
   for (const Meant& setting : from_file) {
     const Meant* flag = find(from_flags, setting.field->name);

@@ -156,7 +156,7 @@ void find_unread_fields(const RunConfig& config, Problems& problems) {
   };
   check_reads(family.reads);
   for (const FamilyTask& task : family.tasks) check_reads(task.reads);
-  for (const auto& [name, written] : config.asked_for) {
+  for (const auto& [name, written] : config.given) {
     const Field& field = *find_field(name).field;
     if (is_read(field, config)) continue;
     const bool of_model = field.group == FieldGroup::Model;
@@ -179,7 +179,7 @@ void forget_unread_fields(RunConfig& config) {
   standard.model = published(config.model.family);
   standard.model.vocabulary = 0;
   for (const Field& field : fields()) {
-    if (!is_read(field, config) && !config.asked_for.contains(field.name))
+    if (!is_read(field, config) && !config.given.contains(field.name))
       set_text(field, config, get_text(field, standard), field.name);
   }
 }

@@ -20,7 +20,7 @@ bool is_read(const Field& field, const RunConfig& config);
 /// there is nothing to say.
 std::string families_text(const Field& field, const OwnFamilies& own);
 
-/// Fields that the user asked for (config.asked_for) and that neither the model's family nor the
+/// Fields that the user asked for (config.given) and that neither the model's family nor the
 /// optimizer reads; and names that a family of the program reads and that are no fields of a model.
 void find_unread_fields(const RunConfig& config, Problems& problems);
 

@@ -43,8 +43,8 @@ std::string near_fields(std::string_view key, std::string_view prefix) {
   for (const Field& field : fields()) {
     for (const std::string& name : field_names(field)) names.push_back(name);
   }
-  const std::string told = hint(key, names, prefix);
-  return told.empty() ? "" : "; " + told;
+  const std::string given = hint(key, names, prefix);
+  return given.empty() ? "" : "; " + given;
 }
 
 }  // namespace tessera

@@ -2,7 +2,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/config/fields/row.h"
-#include "tessera/config/told_fields.h"
+#include "tessera/config/given_fields.h"
 #include "tessera/data/packing.h"
 #include "tessera/models/family.h"
 
@@ -16,9 +16,9 @@ void find_label_problems(const RunConfig& config, Problems& problems) {
   std::vector<std::string_view> others = data_fields(rows::kLabels);
   if (labels) others = {"target-column"};
   for (const std::string_view name : others) {
-    const auto told = config.asked_for.find(name);
-    if (told != config.asked_for.end())
-      problems.add(text(told->second, " does nothing with task ", family_task(config.model).name,
+    const auto given = config.given.find(name);
+    if (given != config.given.end())
+      problems.add(text(given->second, " does nothing with task ", family_task(config.model).name,
                         labels ? "; leave it out" : "; leave it out, or give task ",
                         labels ? "" : kSequenceClassification.name),
                    {name, "task"});
@@ -61,9 +61,9 @@ void find_row_problems(const RunConfig& config, Problems& problems) {
     return;
   }
   for (const std::string_view name : data_fields(rows::kRows)) {
-    const auto told = config.asked_for.find(name);
-    if (told != config.asked_for.end())
-      problems.add(text(told->second, " does nothing without text-column; give the column whose ",
+    const auto given = config.given.find(name);
+    if (given != config.given.end())
+      problems.add(text(given->second, " does nothing without text-column; give the column whose ",
                         "texts train, or leave it out"),
                    {name, "text-column"});
   }

@@ -5,9 +5,9 @@
 namespace tessera {
 
 DType sums_of(const RunConfig& c) {
-  const bool told =
+  const bool given =
       c.reduce_dtype != "auto" && std::ranges::find(kSumDTypes, c.reduce_dtype) != kSumDTypes.end();
-  if (told) return parse_dtype(c.reduce_dtype);
+  if (given) return parse_dtype(c.reduce_dtype);
   return c.fp16 ? DType::F16 : DType::F32;
 }
 

@@ -82,19 +82,19 @@ double exact_match(std::string_view prediction, std::string_view answer) {
 }
 
 double answer_f1(std::string_view prediction, std::string_view answer) {
-  const std::vector<std::string> told = words_of_answer(prediction),
+  const std::vector<std::string> predicted = words_of_answer(prediction),
                                  right = words_of_answer(answer);
-  if (told.empty() || right.empty()) return told == right ? 1 : 0;
+  if (predicted.empty() || right.empty()) return predicted == right ? 1 : 0;
   std::map<std::string_view, std::int64_t> left;
   for (const std::string& word : right) ++left[word];
   std::int64_t same = 0;
-  for (const std::string& word : told) {
+  for (const std::string& word : predicted) {
     const auto found = left.find(word);
     if (found == left.end() || found->second == 0) continue;
     --found->second;
     ++same;
   }
-  return 2.0 * static_cast<double>(same) / static_cast<double>(told.size() + right.size());
+  return 2.0 * static_cast<double>(same) / static_cast<double>(predicted.size() + right.size());
 }
 
 AnswerScores answer_scores(std::span<const std::string> predictions,

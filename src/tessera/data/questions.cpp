@@ -112,9 +112,9 @@ class QuestionReader {
       Question question = begin(all[i], at);
       if (all[i].contains("answers")) {
         for (const json& answer : member(all[i], "answers", json::value_t::array, at)) {
-          const std::string& told = text_of_key(answer, "text", at + ".answers");
+          const std::string& given = text_of_key(answer, "text", at + ".answers");
           if (!answer.contains("answer_start")) bad(at + ".answers", "has no \"answer_start\"");
-          add_answer(told, answer["answer_start"], question);
+          add_answer(given, answer["answer_start"], question);
         }
       }
       finish(all[i], std::move(question));
@@ -133,12 +133,12 @@ class QuestionReader {
     return out;
   }
 
-  void add_answer(const json& told, const json& start, Question& question) const {
-    if (!told.is_string() || !start.is_number_integer())
-      bad(question.place, "has an answer ", JsonPart::shown(told), " at ", JsonPart::shown(start),
+  void add_answer(const json& given, const json& start, Question& question) const {
+    if (!given.is_string() || !start.is_number_integer())
+      bad(question.place, "has an answer ", JsonPart::shown(given), " at ", JsonPart::shown(start),
           " where a text and a whole number belong");
     const std::string& context = out_.contexts.back();
-    Answer answer{told.get<std::string>(), 0};
+    Answer answer{given.get<std::string>(), 0};
     const auto character = start.get<std::int64_t>();
     const std::size_t at =
         character < 0 ? std::string::npos : byte_of_character(context, character);

@@ -78,8 +78,8 @@ std::string LauncherWords::own() const {
 std::string rank_that_died(const std::string& words) {
   const std::size_t at = words.find("noticed that process rank ");
   if (at == std::string::npos) return {};
-  const std::string told = words.substr(at), rank = word_after(told, "process rank "),
-                    node = word_after(told, " on node ");
+  const std::string report = words.substr(at), rank = word_after(report, "process rank "),
+                    node = word_after(report, " on node ");
   return rank.empty() || node.empty() ? "" : text("rank ", rank, ", on ", node, ",");
 }
 

@@ -113,7 +113,7 @@ Launched launched_as(std::int64_t devices) {
 
 Launched launched_as(const RanksCommand& command) {
   const std::int64_t devices = command.config.parallel.devices;
-  return launched_as(command.devices_told || devices != 1 ? devices : 0);
+  return launched_as(command.devices_given || devices != 1 ? devices : 0);
 }
 
 int on_launched_ranks(const RanksCommand& command, Console& console, const RankBody& body) {
@@ -152,10 +152,10 @@ int on_launched_ranks(const Launched& launched, const RanksCommand& command, Con
   return code;
 }
 
-void take_launched_devices(RunConfig& config, bool told, Communicator* world, Problems& problems) {
+void take_launched_devices(RunConfig& config, bool given, Communicator* world, Problems& problems) {
   if (world == nullptr) return;
   std::int64_t& devices = config.parallel.devices;
-  if ((told || devices != 1) && devices != world->size())
+  if ((given || devices != 1) && devices != world->size())
     problems.add(text("devices is ", devices, ", but ", world->size(),
                       " ranks were launched; leave it out, or launch as many"));
   devices = world->size();

@@ -29,7 +29,7 @@ struct RanksCommand {
   RunConfig config;              // as it was given
   Problems problems;             // of the flags
   bool stops = false;            // it saves and ends in order where it is asked to stop
-  bool devices_told = false;     // by a flag
+  bool devices_given = false;    // by a flag
   std::string secret_file = {};  // of --secret-file
 };
 
@@ -49,8 +49,8 @@ int on_launched_ranks(const Launched& launched, const RanksCommand& command, Con
 int on_launched_ranks(const RanksCommand& command, Console& console, const RankBody& body);
 
 /// The devices of `config` are those that were launched. Errors, as problems: it says another
-/// number; 1 says nothing unless a flag has `told` it, because every run on one device records it.
-void take_launched_devices(RunConfig& config, bool told, Communicator* world, Problems& problems);
+/// number; 1 says nothing unless a flag has `given` it, because every run on one device records it.
+void take_launched_devices(RunConfig& config, bool given, Communicator* world, Problems& problems);
 
 /// Commands run plans that tests have run with poisoned memory.
 inline constexpr ExecutorOptions kFast{.poison = false};

@@ -8,7 +8,7 @@ namespace tessera {
 
 void take_machine(RunConfig& config, Communicator* launched, Problems& problems) {
   if (config.machine.empty()) {
-    if (config.asked_for.contains("machine"))
+    if (config.given.contains("machine"))
       problems.add("machine is empty; name a machine or a machine file, or leave it out");
     return;
   }

@@ -89,9 +89,9 @@ class ClassJudge final : public Judge {
     std::int64_t right = 0, either = 0;
     for (std::size_t i = 0; i < predicted_.size(); ++i) {
       if (!counts(i)) continue;
-      const bool is = labels_[i] == label, told = predicted_[i] == label;
-      right += is && told;
-      either += is + told;
+      const bool is = labels_[i] == label, is_predicted = predicted_[i] == label;
+      right += is && is_predicted;
+      either += is + is_predicted;
     }
     return either == 0 ? 0 : 2 * static_cast<double>(right) / static_cast<double>(either);
   }

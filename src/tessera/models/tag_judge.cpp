@@ -22,20 +22,20 @@ class TagJudge final : public Judge {
     check(first == std::ssize(labels_), "predictions from sample ", first, " on, behind ",
           labels_.size());
     for (std::int64_t i = 0; i < count; ++i) {
-      Tags right, told, shares;
+      Tags right, found, shares;
       for (std::int64_t token = i * tokens; token < (i + 1) * tokens; ++token) {
         const auto label = static_cast<std::int32_t>(labels.data<float>()[token]);
         if (label == kIgnoredLabel) continue;
         const float* row = logits.data<float>() + token * classes;
         right.push_back(name(label));
-        told.push_back(name(std::max_element(row, row + classes) - row));
+        found.push_back(name(std::max_element(row, row + classes) - row));
         if (keeps_) {
           const std::vector<double> all = softmax_of(row, classes);
           shares.push_back(probability_text(*std::ranges::max_element(all)));
         }
       }
       labels_.push_back(std::move(right));
-      predicted_.push_back(std::move(told));
+      predicted_.push_back(std::move(found));
       shares_.push_back(std::move(shares));
     }
   }

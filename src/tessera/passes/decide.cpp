@@ -27,14 +27,15 @@ class Decider {
     for (std::size_t i = 0; i < q_.ins.size(); ++i)
       in_factors_.push_back(factors_on_axes(rule_, rule_.ins[i], q_.ins[i].have, axes));
     for (std::size_t r = 0; r < q_.outs.size(); ++r) {
-      out_factors_.push_back(q_.wanted[r] == nullptr ? Choices()
-                                                     : factors_on_axes(rule_, rule_.outs[r],
-                                                                       q_.wanted[r]->stands, axes));
+      out_factors_.push_back(
+          q_.wanted[r] == nullptr
+              ? Choices()
+              : factors_on_axes(rule_, rule_.outs[r], q_.wanted[r]->on_axes, axes));
     }
   }
 
   /// Minor axes first: time, data, model, so that local sizes are known when the last are priced.
-  Decided run() {
+  NodeDecision run() {
     decide_all();
     if (!holds()) {
       // A guess about an outer axis proved wrong, so later axes may not build on guesses.
@@ -90,8 +91,8 @@ class Decider {
     axis_ = axis;
     ranks_ = static_cast<double>(axes_[axis].size);
     time_ = axes_.is_time(axis);
-    stand_.clear();
-    for (std::size_t i = 0; i < q_.ins.size(); ++i) stand_.push_back(standing(i, axis));
+    on_axis_.clear();
+    for (std::size_t i = 0; i < q_.ins.size(); ++i) on_axis_.push_back(standing(i, axis));
     if (time_ && rule_.linear == Linear::Joint && !q_.ins.empty() &&
         std::all_of(q_.ins.begin(), q_.ins.end(),
                     [&](const Undecided::Operand& in) { return in.have[at(axis)] == kPartialSum; }))
@@ -124,7 +125,7 @@ class Decider {
     const auto offer = [&](Standing s) {
       if (s >= 0 && std::find(out.begin(), out.end(), s) == out.end() && legal(s)) out.push_back(s);
     };
-    for (const Standing s : stand_) offer(s);
+    for (const Standing s : on_axis_) offer(s);
     offer_parts(offer);
     for (const Choices& wanted : out_factors_) {
       if (!wanted.empty()) offer(wanted[at(axis_)]);
@@ -145,13 +146,13 @@ class Decider {
   void offer_parts(const Offer& offer) const {
     if (time_ || !q_.parts) return;
     for (std::size_t i = 0; i < q_.ins.size(); ++i) {
-      if (stand_[i] != kThrough) continue;
-      const Stands& have = q_.ins[i].have;
+      if (on_axis_[i] != kThrough) continue;
+      const AxisPlacements& have = q_.ins[i].have;
       for (const bool cut : {false, true}) {
         for (std::size_t d = 0; d < rule_.ins[i].size(); ++d) {
           const bool is_cut =
-              std::find(have.begin(), have.end(), static_cast<Stand>(d)) != have.end();
-          if (cut_by_time(have, static_cast<Stand>(d))) continue;
+              std::find(have.begin(), have.end(), static_cast<AxisPlacement>(d)) != have.end();
+          if (cut_by_time(have, static_cast<AxisPlacement>(d))) continue;
           for (const int f : rule_.ins[i][d]) {
             if (is_cut == cut) offer(static_cast<Standing>(f));
           }
@@ -161,7 +162,7 @@ class Decider {
   }
 
   /// True where an axis of time that is minor to the one at hand cuts that dim.
-  bool cut_by_time(const Stands& have, Stand dim) const {
+  bool cut_by_time(const AxisPlacements& have, AxisPlacement dim) const {
     for (int a = axis_ + 1; a < axes_.count(); ++a) {
       if (axes_.is_time(a) && have[at(a)] == dim) return true;
     }
@@ -239,14 +240,14 @@ class Decider {
       Standing to = kReplicate;
       if (candidate == kThrough) {
         const bool linear = rule_.is_linear(static_cast<int>(i)) &&
-                            (rule_.linear == Linear::Joint || (stand_[i] == kThrough && !handed));
+                            (rule_.linear == Linear::Joint || (on_axis_[i] == kThrough && !handed));
         if (linear) to = kThrough, handed = true;
       } else if (candidate >= 0 && has(rule_.ins[i], candidate)) {
         to = candidate;
       }
       // A sum over micro-batches is complete after the last: none of them can read it.
-      if (time_ && candidate >= 0 && stand_[i] == kThrough) return kImpossible;
-      const double c = moved(stand_[i], to, local_elements(in), in.whole_in_time);
+      if (time_ && candidate >= 0 && on_axis_[i] == kThrough) return kImpossible;
+      const double c = moved(on_axis_[i], to, local_elements(in), in.whole_in_time);
       if (c > 0 && in.bound) cost += kBreach;
       cost += c;
       work += static_cast<double>(in.type->numel());
@@ -261,10 +262,10 @@ class Decider {
 
   double cost_of_result(Choice candidate, std::size_t r, double n) const {
     const bool in_result = candidate >= 0 && has(rule_.outs[r], candidate);
-    Standing stands = candidate;
+    Standing on_axes = candidate;
     double cost = 0;
     if (candidate >= 0 && !in_result)
-      stands = rule_.reduces(candidate, static_cast<int>(r)) ? kThrough : kReplicate;
+      on_axes = rule_.reduces(candidate, static_cast<int>(r)) ? kThrough : kReplicate;
     if (candidate >= 0 && rule_.list[at(candidate)].kind == FactorKind::Stat) {
       // Two all-reduces of a number per row.
       const auto size = static_cast<double>(in_result ? rule_.list[at(candidate)].size : 1);
@@ -272,10 +273,10 @@ class Decider {
     }
     if (time_) return cost;  // nothing is moved along time
     if (q_.wanted[r] == nullptr || !q_.wanted[r]->firm) {
-      if (stands == kThrough && !q_.deferred) cost += others_of(n);
+      if (on_axes == kThrough && !q_.deferred) cost += others_of(n);
     } else {
       const Choice wanted = out_factors_[r][at(axis_)];
-      cost += moved(stands, wanted, n, false);
+      cost += moved(on_axes, wanted, n, false);
     }
     return cost;
   }
@@ -308,14 +309,14 @@ class Decider {
   void note_lost(int axis, Choice best) {
     if (best != kReplicate || time_ || q_.pinned != nullptr) return;
     for (std::size_t i = 0; i < q_.ins.size(); ++i) {
-      const Stand stand = q_.ins[i].have[at(axis)];
-      if (stand < 0) continue;
-      const Standing f = stand_[i];
-      const std::vector<int>& fs = rule_.ins[i][at(stand)];
+      const AxisPlacement on_axis = q_.ins[i].have[at(axis)];
+      if (on_axis < 0) continue;
+      const Standing f = on_axis_[i];
+      const std::vector<int>& fs = rule_.ins[i][at(on_axis)];
       const bool cannot = f == kNoFactor
                               ? fs.size() > 1
                               : f >= 0 && rule_.list[at(f)].kind == FactorKind::Pass && !legal(f);
-      if (cannot) out_.lost.push_back({axis, static_cast<int>(i), stand});
+      if (cannot) out_.lost.push_back({axis, static_cast<int>(i), on_axis});
     }
   }
 
@@ -323,19 +324,19 @@ class Decider {
   const Factors& rule_;
   const Axes& axes_;
   std::vector<Choices> in_factors_, out_factors_;
-  Decided out_;
+  NodeDecision out_;
   bool trusts_ = true;  // that axes which are not decided yet will be what operands bring
   // About the axis that is being decided:
   int axis_ = 0;
   double ranks_ = 1;
   bool time_ = false;
-  std::vector<Standing> stand_;  // per operand
+  std::vector<Standing> on_axis_;  // per operand
 };
 
 }  // namespace
 
-Choices factors_on_axes(const Factors& rule, const Factors::Dims& dims, const Stands& stands,
-                        const Axes& axes) {
+Choices factors_on_axes(const Factors& rule, const Factors::Dims& dims,
+                        const AxisPlacements& on_axes, const Axes& axes) {
   Choices out;
   for (int a = 0; a < axes.count(); ++a) out.push_back(kReplicate);
   for (int d = 0; d < static_cast<int>(dims.size()); ++d) {
@@ -343,7 +344,7 @@ Choices factors_on_axes(const Factors& rule, const Factors::Dims& dims, const St
     std::size_t i = 0;
     std::int64_t left = fs.empty() ? 0 : rule.list[at(fs[0])].size;
     for (int a = 0; a < axes.count(); ++a) {
-      if (stands[at(a)] != d) continue;
+      if (on_axes[at(a)] != d) continue;
       const std::int64_t n = axes[a].size;
       while (fs.size() > 1 && left == 1 && i + 1 < fs.size()) left = rule.list[at(fs[++i])].size;
       if (fs.empty() || (fs.size() > 1 && left % n != 0)) {
@@ -357,17 +358,18 @@ Choices factors_on_axes(const Factors& rule, const Factors::Dims& dims, const St
   return out;
 }
 
-Decided decide(const Undecided& node, const Axes& axes) { return Decider(node, axes).run(); }
+NodeDecision decide(const Undecided& node, const Axes& axes) { return Decider(node, axes).run(); }
 
-Stands required(const Undecided& q, const Choices& choices, int i, const Axes& axes) {
+AxisPlacements required(const Undecided& q, const Choices& choices, int i, const Axes& axes) {
   const Factors& rule = *q.rule;
-  Stands out = axes.whole();
+  AxisPlacements out = axes.whole();
   for (int a = 0; a < axes.count(); ++a) {
     const Choice choice = choices[at(a)];
     if (choice >= 0) {
       for (std::size_t d = 0; d < rule.ins[at(i)].size(); ++d) {
         const std::vector<int>& fs = rule.ins[at(i)][d];
-        if (std::find(fs.begin(), fs.end(), choice) != fs.end()) out[at(a)] = static_cast<Stand>(d);
+        if (std::find(fs.begin(), fs.end(), choice) != fs.end())
+          out[at(a)] = static_cast<AxisPlacement>(d);
       }
     }
     if (choice != kThrough || !rule.is_linear(i)) continue;
@@ -381,16 +383,17 @@ Stands required(const Undecided& q, const Choices& choices, int i, const Axes& a
   return out;
 }
 
-Stands natural(const Factors& rule, const Choices& choices, int r, const Axes& axes) {
-  Stands out = axes.whole();
+AxisPlacements natural(const Factors& rule, const Choices& choices, int r, const Axes& axes) {
+  AxisPlacements out = axes.whole();
   for (int a = 0; a < axes.count(); ++a) {
     const Choice choice = choices[at(a)];
     if (choice == kThrough) out[at(a)] = kPartialSum;
     if (choice < 0) continue;
-    if (rule.reduces(choice, r)) out[at(a)] = partial_stand(rule.monoid(choice));
+    if (rule.reduces(choice, r)) out[at(a)] = partial_placement(rule.monoid(choice));
     for (std::size_t d = 0; d < rule.outs[at(r)].size(); ++d) {
       const std::vector<int>& fs = rule.outs[at(r)][d];
-      if (std::find(fs.begin(), fs.end(), choice) != fs.end()) out[at(a)] = static_cast<Stand>(d);
+      if (std::find(fs.begin(), fs.end(), choice) != fs.end())
+        out[at(a)] = static_cast<AxisPlacement>(d);
     }
   }
   return out;

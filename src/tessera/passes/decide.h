@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tessera/ir/factors.h"
-#include "tessera/passes/stands.h"
+#include "tessera/passes/axis_placements.h"
 #include "tessera/tensor/type.h"
 
 namespace tessera {
@@ -20,19 +20,19 @@ using Choices = SmallVector<Choice, 8>;   // per axis
 /// Per axis: the factor that the axis shards in a value with these dims and this placement;
 /// kReplicate if it shards none, kNoFactor if the rule has no such factor.
 inline constexpr Choice kNoFactor = -3;
-Choices factors_on_axes(const Factors& rule, const Factors::Dims& dims, const Stands& stands,
-                        const Axes& axes);
+Choices factors_on_axes(const Factors& rule, const Factors::Dims& dims,
+                        const AxisPlacements& on_axes, const Axes& axes);
 
 /// The facts about a node from which its choices are made.
 struct Undecided {
   struct Operand {
     const TensorType* type = nullptr;
-    Stands have;
+    AxisPlacements have;
     bool bound = false;          // a state where its use is read: what it has must stay
     bool whole_in_time = false;  // a batch input: all rows are there in every micro-batch
   };
-  struct Wanted {
-    Stands stands;
+  struct WantedPlacement {
+    AxisPlacements on_axes;
     bool firm = false;  // costs what conversion costs; else it only offers its axes
   };
 
@@ -40,8 +40,8 @@ struct Undecided {
   bool expands = false;  // stat factors may be sharded
   std::vector<Operand> ins;
   std::vector<const TensorType*> outs;
-  std::vector<const Wanted*> wanted;   // per result, or nullptr
-  const Choices* inherited = nullptr;  // of the node whose factors it shares
+  std::vector<const WantedPlacement*> wanted;  // per result, or nullptr
+  const Choices* inherited = nullptr;          // of the node whose factors it shares
   const Choices* repeated = nullptr;  // of the node that it is a copy of: nothing is left to decide
   const Choices* pinned = nullptr;    // by the user: holds on all axes but those of time
   bool parts = false;                 // sums may be finished in parts, on any dim
@@ -50,20 +50,21 @@ struct Undecided {
 };
 
 /// A node's choice along each axis, and the shardings that were lost by it.
-struct Decided {
+struct NodeDecision {
   Choices choices;
   /// An operand arrives sharded where the rule cannot carry it on: what, per axis that was lost.
-  struct Lost {
+  struct LostSharding {
     int axis = 0, operand = 0, dim = 0;
   };
-  std::vector<Lost> lost;
+  std::vector<LostSharding> lost;
   int stuck = -1;  // an axis of time on which nothing is legal
 };
 
-Decided decide(const Undecided& undecided, const Axes& axes);
+NodeDecision decide(const Undecided& undecided, const Axes& axes);
 
 /// Where operand `i` must lie, and where result `r` comes to lie.
-Stands required(const Undecided& undecided, const Choices& choices, int i, const Axes& axes);
-Stands natural(const Factors& rule, const Choices& choices, int r, const Axes& axes);
+AxisPlacements required(const Undecided& undecided, const Choices& choices, int i,
+                        const Axes& axes);
+AxisPlacements natural(const Factors& rule, const Choices& choices, int r, const Axes& axes);
 
 }  // namespace tessera

@@ -20,13 +20,13 @@ bool passes_demands(const Factors& rule, int result) {
 }
 
 /// The axes of a result's demand, on the dims of an operand.
-Stands carried(const Factors::Dims& dims, const Choices& factors, const Axes& axes) {
-  Stands out = axes.whole();
+AxisPlacements carried(const Factors::Dims& dims, const Choices& factors, const Axes& axes) {
+  AxisPlacements out = axes.whole();
   for (int a = 0; a < axes.count(); ++a) {
     if (factors[at(a)] < 0) continue;
     for (std::size_t d = 0; d < dims.size(); ++d) {
       if (std::find(dims[d].begin(), dims[d].end(), factors[at(a)]) != dims[d].end())
-        out[at(a)] = static_cast<Stand>(d);
+        out[at(a)] = static_cast<AxisPlacement>(d);
     }
   }
   return out;
@@ -86,7 +86,7 @@ Demands find_demands(const Graph& graph, const StatePlaces& places, const OpDeci
       const bool joins = rule.linear == Linear::Joint && open_operands > 1;
       const Firmness firmness =
           demand->firmness == Firmness::Hint || joins ? Firmness::Hint : Firmness::Soft;
-      const Choices factors = factors_on_axes(rule, rule.outs[at(r)], demand->stands, axes);
+      const Choices factors = factors_on_axes(rule, rule.outs[at(r)], demand->on_axes, axes);
       for (std::size_t i = 0; i < node.inputs.size(); ++i) {
         const ValueId v = node.inputs[i];
         if (out[v] || graph.node(v.node).op->traits.leaf ||

@@ -17,7 +17,7 @@ enum class Firmness : std::uint8_t {
 };
 
 struct Demand {
-  Stands stands;
+  AxisPlacements on_axes;
   Firmness firmness = Firmness::Hard;
 };
 using Demands = ValueTable<std::optional<Demand>>;

@@ -20,11 +20,12 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 /// One sharding, taken apart.
 struct MoveSpace::View {
-  View(const MoveProblem& problem, const OrderedStands& of) : stands(of), shard(problem.shape) {
+  View(const MoveProblem& problem, const OrderedPlacements& of)
+      : on_axes(of), shard(problem.shape) {
     for (std::size_t a = 0; a < problem.axes.size(); ++a) {
-      const int dim = of[a].stand;
+      const int dim = of[a].on_axis;
       if (dim < 0) {
-        if (is_partial(of[a].stand)) partial.push_back(static_cast<int>(a));
+        if (is_partial(of[a].on_axis)) partial.push_back(static_cast<int>(a));
         continue;
       }
       Axes& axes = dims[static_cast<std::size_t>(dim)];
@@ -48,7 +49,7 @@ struct MoveSpace::View {
   void append_digits(const MoveProblem& problem, std::vector<std::int64_t>& out) const {
     const std::size_t begin = out.size();
     for (std::size_t a = 0; a < problem.axes.size(); ++a)
-      out.push_back(is_partial(stands[a].stand) ? -2 : -1);
+      out.push_back(is_partial(on_axes[a].on_axis) ? -2 : -1);
     for (int d = 0; d < shard.ndim(); ++d) {
       std::int64_t stride = 1;
       for (std::size_t k = at(d).size(); k-- > 0;) {
@@ -60,17 +61,17 @@ struct MoveSpace::View {
   }
   const Axes& at(int dim) const { return dims[static_cast<std::size_t>(dim)]; }
 
-  OrderedStands stands;
+  OrderedPlacements on_axes;
   std::array<Axes, Shape::kMaxDims> dims;  // major first
   Axes partial;
   Shape shard;  // elements that a rank stores
   std::int64_t bytes = 0;
 };
 
-std::size_t MoveSpace::Hash::operator()(const OrderedStands& stands) const {
+std::size_t MoveSpace::Hash::operator()(const OrderedPlacements& on_axes) const {
   std::array<std::uint64_t, 3> words{};
-  static_assert(sizeof stands <= sizeof words);
-  std::memcpy(words.data(), stands.data(), sizeof stands);
+  static_assert(sizeof on_axes <= sizeof words);
+  std::memcpy(words.data(), on_axes.data(), sizeof on_axes);
   std::uint64_t mixed = 0;
   for (const std::uint64_t word : words) {
     mixed = (mixed ^ word) * 0x9E3779B97F4A7C15ULL;
@@ -79,7 +80,8 @@ std::size_t MoveSpace::Hash::operator()(const OrderedStands& stands) const {
   return mixed;
 }
 
-MoveSpace::MoveSpace(MoveProblem problem, const OrderedStands& from, const OrderedStands& target)
+MoveSpace::MoveSpace(MoveProblem problem, const OrderedPlacements& from,
+                     const OrderedPlacements& target)
     : problem_(std::move(problem)), target_(target) {
   node(from);
   std::unordered_map<std::string, std::uint32_t> classes;
@@ -98,9 +100,9 @@ MoveSpace::MoveSpace(MoveProblem problem, const OrderedStands& from, const Order
   first_.push_back(static_cast<std::uint32_t>(steps_.size()));
 }
 
-std::uint32_t MoveSpace::node(const OrderedStands& stands) {
-  const auto [found, fresh] = index_.emplace(stands, static_cast<std::uint32_t>(nodes_.size()));
-  if (fresh) nodes_.push_back(stands);
+std::uint32_t MoveSpace::node(const OrderedPlacements& on_axes) {
+  const auto [found, fresh] = index_.emplace(on_axes, static_cast<std::uint32_t>(nodes_.size()));
+  if (fresh) nodes_.push_back(on_axes);
   return found->second;
 }
 
@@ -108,7 +110,7 @@ std::uint32_t MoveSpace::node(const OrderedStands& stands) {
 bool MoveSpace::wanted(int axis, int dim, std::size_t position) const {
   const auto a = static_cast<std::size_t>(axis);
   if (problem_.directed) return target_[a] == at_dim(dim, position);
-  return !problem_.axes[a].time || target_[a].stand == dim;
+  return !problem_.axes[a].time || target_[a].on_axis == dim;
 }
 
 double MoveSpace::cost(MoveKind kind, std::int64_t bytes, std::int64_t ranks,
@@ -121,32 +123,32 @@ double MoveSpace::cost(MoveKind kind, std::int64_t bytes, std::int64_t ranks,
 }
 
 void MoveSpace::add(const View& at, MoveKind kind, const Axes& axes, int from, int to,
-                    std::int64_t bytes, const OrderedStands& after) {
+                    std::int64_t bytes, const OrderedPlacements& after) {
   std::int64_t ranks = 1;
   std::uint16_t set = 0;
   for (const int a : axes) {
     set = static_cast<std::uint16_t>(set | (1U << a));
     ranks *= problem_.axes[static_cast<std::size_t>(a)].size;
   }
-  check(after != at.stands, "a move that leads nowhere");
+  check(after != at.on_axes, "a move that leads nowhere");
   steps_.push_back({kind, static_cast<std::int8_t>(from), static_cast<std::int8_t>(to), set,
                     node(after), bytes, cost(kind, bytes, ranks, set)});
 }
 
 void MoveSpace::expand(const View& at) {
   for (std::size_t a = 0; a < problem_.axes.size(); ++a) {
-    if (at.stands[a].stand != kWhole) continue;
+    if (at.on_axes[a].on_axis != kWhole) continue;
     const Axes axis{static_cast<int>(a)};
-    OrderedStands after = at.stands;
+    OrderedPlacements after = at.on_axes;
     for (const int d : problem_.dims) {
       if (!wanted(axis[0], d, at.at(d).size())) continue;
       after[a] = at_dim(d, at.at(d).size());
       add(at, MoveKind::Slice, axis, -1, d, 0, after);
     }
     for (const Monoid monoid : problem_.monoids) {
-      after[a] = {partial_stand(monoid)};
+      after[a] = {partial_placement(monoid)};
       const bool alike = std::all_of(at.partial.begin(), at.partial.end(), [&](const int other) {
-        return at.stands[static_cast<std::size_t>(other)] == after[a];
+        return at.on_axes[static_cast<std::size_t>(other)] == after[a];
       });
       if (alike && !problem_.axes[a].time && (!problem_.directed || target_[a] == after[a]))
         add(at, MoveKind::MarkPartial, axis, -1, -1, 0, after);
@@ -155,7 +157,7 @@ void MoveSpace::expand(const View& at) {
   for (const int d : problem_.dims) {
     const Axes& axes = at.at(d);
     Axes moved;  // more and more of the dim's minor axes
-    OrderedStands gathered = at.stands;
+    OrderedPlacements gathered = at.on_axes;
     std::int64_t ranks = 1;
     for (std::size_t k = axes.size(); k-- > 0;) {
       const auto a = static_cast<std::size_t>(axes[k]);
@@ -166,7 +168,7 @@ void MoveSpace::expand(const View& at) {
       add(at, MoveKind::AllGather, moved, d, -1, (ranks - 1) * at.bytes, gathered);
       for (const int to : problem_.dims) {
         if (to == d) continue;
-        OrderedStands after = gathered;
+        OrderedPlacements after = gathered;
         std::size_t position = at.at(to).size();
         bool legal = true;
         for (const int axis : moved) {
@@ -193,7 +195,7 @@ void MoveSpace::expand_partial(const View& at) {
     // With many axes only single axes and the set of all are tried.
     if (problem_.directed && !std::has_single_bit(set) && set + 1 != (1U << sums.size())) continue;
     Axes axes;
-    OrderedStands after = at.stands;
+    OrderedPlacements after = at.on_axes;
     std::int64_t ranks = 1;
     for (std::size_t i = 0; i < sums.size(); ++i) {
       if (((set >> i) & 1U) == 0) continue;
@@ -213,7 +215,7 @@ void MoveSpace::scatter(const View& at, const Axes& axes, const Axes& left, int 
     Axes more = axes, rest = left;
     more.push_back(next);
     std::erase(rest, next);
-    OrderedStands after = at.stands;
+    OrderedPlacements after = at.on_axes;
     std::size_t position = at.at(dim).size();
     std::int64_t ranks = 1;
     for (const int a : more) {
@@ -267,7 +269,7 @@ std::string MoveSpace::permutation_class(const View& at) const {
     }
   }
   put(partial);
-  put(at.partial.empty() ? 0 : at.stands[static_cast<std::size_t>(at.partial[0])].stand);
+  put(at.partial.empty() ? 0 : at.on_axes[static_cast<std::size_t>(at.partial[0])].on_axis);
   return key;
 }
 
@@ -288,7 +290,8 @@ MoveSpace::Step MoveSpace::permute(std::uint32_t from, std::uint32_t to) const {
           cost(MoveKind::Permute, stored_[from], 1, axes)};
 }
 
-MoveSpace::Path MoveSpace::cheapest(const OrderedStands& from, const OrderedStands& to) const {
+MoveSpace::Path MoveSpace::cheapest(const OrderedPlacements& from,
+                                    const OrderedPlacements& to) const {
   const auto begin = index_.find(from), end = index_.find(to);
   if (begin == index_.end() || end == index_.end()) return {};
   struct Best {
@@ -336,7 +339,7 @@ MoveSpace::Path MoveSpace::cheapest(const OrderedStands& from, const OrderedStan
   return path;
 }
 
-double MoveSpace::cheapest_cost(const OrderedStands& from, const OrderedStands& to) {
+double MoveSpace::cheapest_cost(const OrderedPlacements& from, const OrderedPlacements& to) {
   const auto begin = index_.find(from), end = index_.find(to);
   if (begin == index_.end() || end == index_.end()) return std::numeric_limits<double>::infinity();
   std::vector<double>& costs = costs_[begin->second];

@@ -8,8 +8,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "tessera/passes/axis_placements.h"
 #include "tessera/passes/redistribute.h"
-#include "tessera/passes/stands.h"
 
 namespace tessera {
 
@@ -18,15 +18,15 @@ constexpr std::size_t kMaxMoveAxes = 10;
 
 /// How a value stands on one axis, and, where the axis shards a dim, how many others of that dim
 /// are major to it.
-struct OrderedStand {
-  Stand stand = kWhole;
+struct OrderedPlacement {
+  AxisPlacement on_axis = kWhole;
   std::int8_t position = 0;
-  friend auto operator<=>(const OrderedStand&, const OrderedStand&) = default;
+  friend auto operator<=>(const OrderedPlacement&, const OrderedPlacement&) = default;
 };
 /// Per axis; those that the problem lacks are whole.
-using OrderedStands = std::array<OrderedStand, kMaxMoveAxes>;
-constexpr OrderedStand at_dim(int dim, std::size_t position) {
-  return {static_cast<Stand>(dim), static_cast<std::int8_t>(position)};
+using OrderedPlacements = std::array<OrderedPlacement, kMaxMoveAxes>;
+constexpr OrderedPlacement at_dim(int dim, std::size_t position) {
+  return {static_cast<AxisPlacement>(dim), static_cast<std::int8_t>(position)};
 }
 
 /// Costs are whole femtoseconds in a double: sums are exact in any order up to nine seconds, so
@@ -49,7 +49,7 @@ struct MoveProblem {
 class MoveSpace {
  public:
   /// Every sharding that moves reach from `from`. `target` counts along time, and where directed.
-  MoveSpace(MoveProblem problem, const OrderedStands& from, const OrderedStands& target);
+  MoveSpace(MoveProblem problem, const OrderedPlacements& from, const OrderedPlacements& target);
 
   struct Step {
     MoveKind kind = MoveKind::Slice;
@@ -65,26 +65,26 @@ class MoveSpace {
     bool found = false;
   };
   /// The least cost, then the fewest moves, then the moves found first: always the same ones.
-  Path cheapest(const OrderedStands& from, const OrderedStands& to) const;
+  Path cheapest(const OrderedPlacements& from, const OrderedPlacements& to) const;
 
   /// The cost of the cheapest path between the two; infinite if there is none. Remembered.
-  double cheapest_cost(const OrderedStands& from, const OrderedStands& to);
+  double cheapest_cost(const OrderedPlacements& from, const OrderedPlacements& to);
 
-  const OrderedStands& stands(std::uint32_t node) const { return nodes_[node]; }
+  const OrderedPlacements& on_axes(std::uint32_t node) const { return nodes_[node]; }
 
  private:
   struct Hash {
-    std::size_t operator()(const OrderedStands& stands) const;
+    std::size_t operator()(const OrderedPlacements& on_axes) const;
   };
   struct View;
   using Axes = std::vector<int>;
 
-  std::uint32_t node(const OrderedStands& stands);
+  std::uint32_t node(const OrderedPlacements& on_axes);
   void expand(const View& at);
   void expand_partial(const View& at);
   void scatter(const View& at, const Axes& axes, const Axes& left, int dim);
   void add(const View& at, MoveKind kind, const Axes& axes, int from, int to, std::int64_t bytes,
-           const OrderedStands& after);
+           const OrderedPlacements& after);
   bool wanted(int axis, int dim, std::size_t position) const;
   double cost(MoveKind kind, std::int64_t bytes, std::int64_t ranks, std::uint16_t axes) const;
   std::string permutation_class(const View& at) const;
@@ -92,9 +92,9 @@ class MoveSpace {
   std::vector<double> costs_from(std::uint32_t from) const;
 
   MoveProblem problem_;
-  OrderedStands target_;
-  std::vector<OrderedStands> nodes_;
-  std::unordered_map<OrderedStands, std::uint32_t, Hash> index_;
+  OrderedPlacements target_;
+  std::vector<OrderedPlacements> nodes_;
+  std::unordered_map<OrderedPlacements, std::uint32_t, Hash> index_;
   std::vector<Step> steps_;  // of node i: from first_[i] to first_[i + 1]
   std::vector<std::uint32_t> first_;
   std::vector<std::int64_t> stored_;  // bytes of a shard

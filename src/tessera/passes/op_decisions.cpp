@@ -56,7 +56,7 @@ class Reader {
 
   /// A factor is sharded alike wherever it occurs.
   void agrees(std::size_t i) const {
-    const Stands have = axes_.read(pin_.ins[i]);
+    const AxisPlacements have = axes_.read(pin_.ins[i]);
     for (int a = 0; a < axes_.count(); ++a) {
       const Choice f = out_.choices[at(a)];
       require(f < 0 || have[at(a)] >= 0 || !rule_.has(rule_.ins[i], f), "op '", pin_.op,

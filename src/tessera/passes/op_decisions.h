@@ -20,8 +20,8 @@ void require_sums(const Sharding& pin, const TensorType& type, std::string_view 
 
 /// How one op is pinned.
 struct OpDecision {
-  Choices choices;           // per axis; axes of time are never pinned
-  std::vector<Stands> outs;  // per result, if results are pinned
+  Choices choices;                   // per axis; axes of time are never pinned
+  std::vector<AxisPlacements> outs;  // per result, if results are pinned
 };
 
 class OpDecisions {

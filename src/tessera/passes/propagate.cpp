@@ -25,7 +25,7 @@ const std::string& path_of(const Node& node) { return std::get<std::string>(node
 /// A value of the placed graph and how it stands.
 struct Kept {
   Value value;
-  Stands stands;
+  AxisPlacements on_axes;
   const Node* use = nullptr;  // that it is read through: a state
 };
 
@@ -79,8 +79,8 @@ class Propagation {
                           const std::vector<const Demand*>& demands, Choices* chosen);
   std::vector<Kept> expand(const Node& node, const std::vector<Kept>& ins,
                            const std::vector<const Demand*>& demands);
-  Kept reshard(const Kept& from, const Stands& to, const Node& reader);
-  Stands settled(const Stands& natural, const Demand* demand) const;
+  Kept reshard(const Kept& from, const AxisPlacements& to, const Node& reader);
+  AxisPlacements settled(const AxisPlacements& natural, const Demand* demand) const;
   void leave(const Output& output);
   /// A copy is placed as the node that it repeats.
   NodeId original_of(NodeId id) const {
@@ -101,8 +101,9 @@ class Propagation {
   std::vector<bool> before_loop_;
   Builder placed_;
   ValueTable<Kept> kept_;
-  std::map<ValueId, Stands> accumulators_;  // of what the gradient of a parameter sums up to
-  std::vector<Choices> choices_;            // per node; empty for leaves
+  std::map<ValueId, AxisPlacements>
+      accumulators_;              // of what the gradient of a parameter sums up to
+  std::vector<Choices> choices_;  // per node; empty for leaves
   std::map<std::tuple<ValueId, const Node*, int, int>, std::vector<Kept>>
       resharded_;  // by use, phase and stage of who reads it, -1: for all
   std::vector<std::string> refused_;
@@ -111,26 +112,26 @@ class Propagation {
 void Propagation::leaf(NodeId id) {
   Node node = graph_.node(id);
   node.cotangent.reset();
-  Stands stands = axes_.whole();
-  if (node.op == &kState) stands = places_.of(path_of(node)).home;
+  AxisPlacements on_axes = axes_.whole();
+  if (node.op == &kState) on_axes = places_.of(path_of(node)).home;
   if (node.op == &kBatch) {
     check_microbatches(id);
-    stands = places_.batch(node);
+    on_axes = places_.batch(node);
     for (int a = 0; a < axes_.count(); ++a) {
-      if (axes_.is_time(a)) stands[at(a)] = kWhole;  // stored whole, cut where it is read
+      if (axes_.is_time(a)) on_axes[at(a)] = kWhole;  // stored whole, cut where it is read
     }
   }
-  node.results[0].placement = axes_.write(stands, node.type().ndim());
-  kept_[{id, 0}] = {placed_.copy(std::move(node), {})[0], stands};
+  node.results[0].placement = axes_.write(on_axes, node.type().ndim());
+  kept_[{id, 0}] = {placed_.copy(std::move(node), {})[0], on_axes};
 }
 
 void Propagation::check_microbatches(NodeId id) const {
   const TensorType& type = graph_.node(id).type();
   const std::int64_t n = strategy_.mesh.size(kMicrobatchAxis);
   const int axis = axes_.find(kMicrobatchAxis);
-  const Stands stands = places_.batch(graph_.node(id));
-  if (axis < 0 || stands[at(axis)] < 0) return;
-  const std::int64_t rows = type.shape[stands[at(axis)]];
+  const AxisPlacements on_axes = places_.batch(graph_.node(id));
+  if (axis < 0 || on_axes[at(axis)] < 0) return;
+  const std::int64_t rows = type.shape[on_axes[at(axis)]];
   require(rows % n == 0, "batch input '", std::get<std::string>(graph_.node(id).attrs[0]), "' has ",
           rows, " rows, which ", n,
           " micro-batches do not divide; choose a micro-batch size that divides it");
@@ -145,7 +146,7 @@ Undecided Propagation::undecided_of(NodeId id, const std::vector<Kept>& ins) con
   out.parts = node.phase == Phase::Forward;
   for (std::size_t i = 0; i < ins.size(); ++i) {
     const Node& source = graph_.node(node.inputs[i].node);
-    Undecided::Operand in{&graph_.type(node.inputs[i]), ins[i].stands};
+    Undecided::Operand in{&graph_.type(node.inputs[i]), ins[i].on_axes};
     check(source.op != &kState || node.phase == Phase::Update,
           "a state is read without a use: ", describing(graph_, id));
     if (source.op == &kUse) {
@@ -181,7 +182,7 @@ void Propagation::visit(NodeId id) {
       undecided.deferred = true;
       demands[0] = &mirrored;
     } else if (!primal.op->traits.leaf) {
-      mirrored = {without_partials(kept_[node.cotangent->of].stands),
+      mirrored = {without_partials(kept_[node.cotangent->of].on_axes),
                   node.cotangent->final ? Firmness::Hard : Firmness::Hint};
       demands[0] = &mirrored;
     }
@@ -205,7 +206,7 @@ void Propagation::visit(NodeId id) {
 Kept Propagation::accumulating(ValueId v, const Kept& value) {
   const auto found = accumulators_.find(v);
   if (found == accumulators_.end()) return value;
-  Stands to = value.stands;
+  AxisPlacements to = value.on_axes;
   for (int a = 0; a < axes_.count(); ++a) {
     if (to[at(a)] == kPartialSum && found->second[at(a)] >= 0) to[at(a)] = found->second[at(a)];
   }
@@ -228,18 +229,18 @@ std::vector<Kept> Propagation::place(const Node& node, const std::vector<Kept>& 
                                      Choices* chosen) {
   const Factors& rule = *undecided.rule;
   undecided.expands = node.op->expand != nullptr;
-  std::vector<Undecided::Wanted> wanted(demands.size());
+  std::vector<Undecided::WantedPlacement> wanted(demands.size());
   for (std::size_t r = 0; r < demands.size(); ++r) {
     undecided.outs.push_back(&node.results[r].type);
     if (demands[r] != nullptr)
-      wanted[r] = {demands[r]->stands, demands[r]->firmness != Firmness::Hint};
+      wanted[r] = {demands[r]->on_axes, demands[r]->firmness != Firmness::Hint};
     undecided.wanted.push_back(demands[r] == nullptr ? nullptr : &wanted[r]);
   }
-  Decided decided =
-      undecided.repeated != nullptr ? Decided{*undecided.repeated, {}} : decide(undecided, axes_);
+  NodeDecision decided = undecided.repeated != nullptr ? NodeDecision{*undecided.repeated, {}}
+                                                       : decide(undecided, axes_);
   if (decided.stuck >= 0) refuse_time(node, undecided, decided.stuck);
   // If single ops are pinned, what is between them is gathered if it must be.
-  for (const Decided::Lost& lost : decided.lost) {
+  for (const NodeDecision::LostSharding& lost : decided.lost) {
     if (strategy_.ops.empty()) refused_.push_back(why_lost(node, undecided, lost, axes_));
   }
   if (chosen != nullptr) *chosen = decided.choices;
@@ -249,7 +250,7 @@ std::vector<Kept> Propagation::place(const Node& node, const std::vector<Kept>& 
   if (stat) {
     std::vector<Kept> lying = ins;  // as the user said, or as they come
     for (std::size_t i = 0; i < ins.size() && undecided.pinned != nullptr; ++i) {
-      const Stands need = required(undecided, decided.choices, static_cast<int>(i), axes_);
+      const AxisPlacements need = required(undecided, decided.choices, static_cast<int>(i), axes_);
       lying[i] = reshard(ins[i], need, node);
     }
     return expand(node, lying, demands);
@@ -257,7 +258,7 @@ std::vector<Kept> Propagation::place(const Node& node, const std::vector<Kept>& 
 
   ValueIds operands;
   for (std::size_t i = 0; i < ins.size(); ++i) {
-    const Stands need = required(undecided, decided.choices, static_cast<int>(i), axes_);
+    const AxisPlacements need = required(undecided, decided.choices, static_cast<int>(i), axes_);
     operands.push_back(reshard(ins[i], need, node).value.id());
   }
   Node copy = node;
@@ -265,13 +266,13 @@ std::vector<Kept> Propagation::place(const Node& node, const std::vector<Kept>& 
   copy.like = copy.remat_of = -1;
   std::vector<Kept> out(node.results.size());
   for (std::size_t r = 0; r < out.size(); ++r) {
-    out[r].stands = natural(rule, decided.choices, static_cast<int>(r), axes_);
-    copy.results[r].placement = axes_.write(out[r].stands, node.results[r].type.ndim());
+    out[r].on_axes = natural(rule, decided.choices, static_cast<int>(r), axes_);
+    copy.results[r].placement = axes_.write(out[r].on_axes, node.results[r].type.ndim());
   }
   const std::vector<Value> values = placed_.copy(std::move(copy), std::move(operands));
   for (std::size_t r = 0; r < out.size(); ++r) {
     out[r].value = values[r];
-    out[r] = reshard(out[r], settled(out[r].stands, demands[r]), node);
+    out[r] = reshard(out[r], settled(out[r].on_axes, demands[r]), node);
   }
   return out;
 }
@@ -305,7 +306,7 @@ std::vector<Kept> Propagation::expand(const Node& node, const std::vector<Kept>&
     Undecided undecided;
     for (const ValueId input : part.inputs) {
       part_ins.push_back(kept[input]);
-      undecided.ins.push_back({&graph.type(input), kept[input].stands});
+      undecided.ins.push_back({&graph.type(input), kept[input].on_axes});
     }
     std::vector<const Demand*> part_demands(part.results.size(), nullptr);
     for (std::size_t r = 0; r < results.size(); ++r) {
@@ -326,13 +327,13 @@ std::vector<Kept> Propagation::expand(const Node& node, const std::vector<Kept>&
 
 /// The placement in which a result is kept, on each axis but time: a hard demand is met; a soft one
 /// only finishes partial sums; otherwise the result stays as its node made it.
-Stands Propagation::settled(const Stands& natural, const Demand* demand) const {
+AxisPlacements Propagation::settled(const AxisPlacements& natural, const Demand* demand) const {
   if (demand == nullptr || demand->firmness == Firmness::Hint) return natural;
-  Stands out = natural;
+  AxisPlacements out = natural;
   for (int a = 0; a < axes_.count(); ++a) {
-    Stand& stand = out[at(a)];
+    AxisPlacement& on_axis = out[at(a)];
     if (axes_.is_time(a)) continue;
-    if (demand->firmness == Firmness::Hard || is_partial(stand)) stand = demand->stands[at(a)];
+    if (demand->firmness == Firmness::Hard || is_partial(on_axis)) on_axis = demand->on_axes[at(a)];
   }
   return out;
 }
@@ -340,8 +341,8 @@ Stands Propagation::settled(const Stands& natural, const Demand* demand) const {
 /// The value in the placement that `reader` needs. A sum is finished once, beside the node that
 /// made it. Gathers and slices are shared by the readers of one phase and chunk, and never undone:
 /// the value before the move is used instead. A state is moved by its use, for all readers of that.
-Kept Propagation::reshard(const Kept& from, const Stands& to, const Node& reader) {
-  if (from.stands == to) return from;
+Kept Propagation::reshard(const Kept& from, const AxisPlacements& to, const Node& reader) {
+  if (from.on_axes == to) return from;
   const Node& mover = placed_.node(from.value);
   if (mover.op == &kReshard && mover.phase == reader.phase && mover.stage == reader.stage) {
     const ValueId before = mover.inputs[0];
@@ -350,12 +351,12 @@ Kept Propagation::reshard(const Kept& from, const Stands& to, const Node& reader
   }
   bool finishes = false;
   for (int a = 0; a < axes_.count(); ++a)
-    finishes = finishes || (is_partial(from.stands[at(a)]) && !is_partial(to[at(a)]));
-  const bool told = finishes || from.use != nullptr;  // for all who read the value, or the use
-  const int phase = told ? -1 : static_cast<int>(reader.phase), stage = told ? -1 : reader.stage;
+    finishes = finishes || (is_partial(from.on_axes[at(a)]) && !is_partial(to[at(a)]));
+  const bool alone = finishes || from.use != nullptr;  // for all who read the value, or the use
+  const int phase = alone ? -1 : static_cast<int>(reader.phase), stage = alone ? -1 : reader.stage;
   std::vector<Kept>& known = resharded_[{from.value.id(), from.use, phase, stage}];
   for (const Kept& one : known) {
-    if (one.stands == to) return one;
+    if (one.on_axes == to) return one;
   }
   const Node& marks = finishes              ? placed_.node(from.value)
                       : from.use != nullptr ? *from.use
@@ -380,10 +381,10 @@ void Propagation::leave(const Output& output) {
   const bool cut =
       std::any_of(strategy_.cut_outputs.begin(), strategy_.cut_outputs.end(),
                   [&](const std::string& pattern) { return matches(pattern, output.name); });
-  Stands to = cut ? without_partials(kept.stands) : axes_.whole();
+  AxisPlacements to = cut ? without_partials(kept.on_axes) : axes_.whole();
   if (output.kind == Output::Kind::Next) to = places_.of(output.name).home;
   for (int a = 0; a < axes_.count(); ++a) {
-    if (axes_.is_time(a) && kept.stands[at(a)] >= 0) to[at(a)] = kept.stands[at(a)];
+    if (axes_.is_time(a) && kept.on_axes[at(a)] >= 0) to[at(a)] = kept.on_axes[at(a)];
   }
   Node reader = graph_.node(output.value.node);
   reader.phase = output.kind == Output::Kind::Next ? Phase::Update : reader.phase;

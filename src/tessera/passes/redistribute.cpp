@@ -52,8 +52,8 @@ std::vector<int> dims_of(const Shape& shape, const Sharding& from, const Shardin
   return order;
 }
 
-OrderedStands encode(const Sharding& sharding, const std::vector<std::string>& axes) {
-  OrderedStands out{};
+OrderedPlacements encode(const Sharding& sharding, const std::vector<std::string>& axes) {
+  OrderedPlacements out{};
   const auto index = [&](const std::string& axis) {
     return static_cast<std::size_t>(std::find(axes.begin(), axes.end(), axis) - axes.begin());
   };
@@ -62,35 +62,35 @@ OrderedStands encode(const Sharding& sharding, const std::vector<std::string>& a
     for (const std::string& axis : sharding.dims[static_cast<std::size_t>(d)])
       out[index(axis)] = at_dim(d, position++);
   }
-  for (const Partial& p : sharding.partial) out[index(p.axis)] = {partial_stand(p.monoid)};
+  for (const Partial& p : sharding.partial) out[index(p.axis)] = {partial_placement(p.monoid)};
   return out;
 }
 
-Sharding decode(const OrderedStands& stands, const std::vector<std::string>& axes, int ndim) {
+Sharding decode(const OrderedPlacements& on_axes, const std::vector<std::string>& axes, int ndim) {
   Sharding out = Sharding::replicated(ndim);
   for (std::size_t a = 0; a < axes.size(); ++a) {
-    const int dim = stands[a].stand;
+    const int dim = on_axes[a].on_axis;
     if (dim >= 0) {
       auto& names = out.dims[static_cast<std::size_t>(dim)];
-      const auto position = static_cast<std::size_t>(stands[a].position);
+      const auto position = static_cast<std::size_t>(on_axes[a].position);
       if (names.size() <= position) names.resize(position + 1);
       names[position] = axes[a];
-    } else if (is_partial(stands[a].stand)) {
-      out = out.with_partial(axes[a], monoid_of(stands[a].stand));
+    } else if (is_partial(on_axes[a].on_axis)) {
+      out = out.with_partial(axes[a], monoid_of(on_axes[a].on_axis));
     }
   }
   return out;
 }
 
 /// The axes that a step moved, in the order in which they lie in the dim that they left or joined.
-std::vector<std::string> moved_axes(const MoveSpace::Step& step, const OrderedStands& before,
-                                    const OrderedStands& after,
+std::vector<std::string> moved_axes(const MoveSpace::Step& step, const OrderedPlacements& before,
+                                    const OrderedPlacements& after,
                                     const std::vector<std::string>& axes) {
   std::vector<std::size_t> moved;
   for (std::size_t a = 0; a < axes.size(); ++a) {
     if (((step.axes >> a) & 1U) != 0) moved.push_back(a);
   }
-  const OrderedStands& order = step.from >= 0 ? before : after;
+  const OrderedPlacements& order = step.from >= 0 ? before : after;
   if (step.kind != MoveKind::Permute) {
     std::stable_sort(moved.begin(), moved.end(),
                      [&](const std::size_t a, const std::size_t b) { return order[a] < order[b]; });
@@ -230,7 +230,7 @@ struct Redistributor::Setup {
   MoveProblem problem;
   std::vector<std::string> axes;
   std::vector<AxisSpan> spans;
-  OrderedStands begin{}, end{};
+  OrderedPlacements begin{}, end{};
   std::string key;      // of its space
   bool shared = false;  // without time and with every move allowed, all pairs share one space
 };
@@ -297,9 +297,9 @@ std::optional<Redistribution> Redistributor::search(const Mesh& mesh, const Shap
 
   Redistribution out;
   out.seconds = path.cost * 1e-15;
-  OrderedStands before = setup.begin;
+  OrderedPlacements before = setup.begin;
   for (const MoveSpace::Step& step : path.steps) {
-    const OrderedStands& after = search->space.stands(step.node);
+    const OrderedPlacements& after = search->space.on_axes(step.node);
     out.moves.push_back({step.kind, moved_axes(step, before, after, axes), step.from, step.to,
                          step.bytes, decode(after, axes, shape.ndim())});
     before = after;

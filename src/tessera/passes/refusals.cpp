@@ -41,11 +41,11 @@ void refuse_time(const Node& node, const Undecided& undecided, int axis) {
   const Factors& rule = *undecided.rule;
   bool sharded = false, summed = false;
   for (std::size_t i = 0; i < undecided.ins.size(); ++i) {
-    const Stand stand = undecided.ins[i].have[at(axis)];
-    summed = summed || is_partial(stand);
-    if (stand < 0) continue;
+    const AxisPlacement on_axis = undecided.ins[i].have[at(axis)];
+    summed = summed || is_partial(on_axis);
+    if (on_axis < 0) continue;
     sharded = true;
-    const std::vector<int>& fs = rule.ins[i][at(stand)];
+    const std::vector<int>& fs = rule.ins[i][at(on_axis)];
     if (fs.empty() || rule.list[at(fs[0])].kind == FactorKind::Pass) continue;
     fail(Fault::Usage, node.op->name,
          " mixes rows of the batch, so it cannot be cut into micro-batches: its rule is ", rule,
@@ -60,8 +60,8 @@ void refuse_time(const Node& node, const Undecided& undecided, int axis) {
        "\n    node ", place_of(node));
 }
 
-std::string why_lost(const Node& node, const Undecided& undecided, const Decided::Lost& lost,
-                     const Axes& axes) {
+std::string why_lost(const Node& node, const Undecided& undecided,
+                     const NodeDecision::LostSharding& lost, const Axes& axes) {
   const Axis& axis = axes[lost.axis];
   const Factors& rule = *undecided.rule;
   const std::vector<int>& fs = rule.ins[at(lost.operand)][at(lost.dim)];
@@ -77,9 +77,9 @@ std::string why_lost(const Node& node, const Undecided& undecided, const Decided
   const std::vector<int>& parts = merged != nullptr ? *merged : fs;
   std::int64_t left = parts.empty() ? 1 : rule.list[at(parts[0])].size;
   const Undecided::Operand& operand = undecided.ins[at(lost.operand)];
-  const Choices stand = factors_on_axes(rule, rule.ins[at(lost.operand)], operand.have, axes);
+  const Choices on_axis = factors_on_axes(rule, rule.ins[at(lost.operand)], operand.have, axes);
   for (int a = lost.axis + 1; a < axes.count(); ++a) {  // what minor axes leave of the major part
-    if (!parts.empty() && stand[at(a)] == parts[0] && left % axes[a].size == 0)
+    if (!parts.empty() && on_axis[at(a)] == parts[0] && left % axes[a].size == 0)
       left /= axes[a].size;
   }
   return text(refused, merged != nullptr ? " is a part of what becomes " : " is ",

@@ -12,7 +12,7 @@ namespace tessera {
 [[noreturn]] void refuse_time(const Node& node, const Undecided& undecided, int axis);
 
 /// "reshape in layers.0.attn cannot be split by axis 'tp' of size 3: ...", with what is legal.
-std::string why_lost(const Node& node, const Undecided& undecided, const Decided::Lost& lost,
-                     const Axes& axes);
+std::string why_lost(const Node& node, const Undecided& undecided,
+                     const NodeDecision::LostSharding& lost, const Axes& axes);
 
 }  // namespace tessera

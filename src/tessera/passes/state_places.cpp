@@ -70,46 +70,46 @@ const Sharding* StatePlaces::pinned(const Node& node) const {
 /// Those of `more` along which the state is whole, on one dim: the first, behind the axes that cut
 /// it, where all parts are equal, because each then moves in one piece; else the first free one
 /// that they divide, else the first free one, else behind the axes of the first.
-Stands StatePlaces::with(Stands stands, const std::vector<std::string>& more,
-                         const Shape& shape) const {
+AxisPlacements StatePlaces::with(AxisPlacements on_axes, const std::vector<std::string>& more,
+                                 const Shape& shape) const {
   std::int64_t ranks = 1;
   std::vector<std::size_t> axes;
   for (const std::string& name : more) {
     const int axis = axes_.find(name);
-    if (axis < 0 || stands[static_cast<std::size_t>(axis)] != kWhole) continue;
+    if (axis < 0 || on_axes[static_cast<std::size_t>(axis)] != kWhole) continue;
     axes.push_back(static_cast<std::size_t>(axis));
     ranks *= axes_[axis].size;
   }
-  if (shape.ndim() == 0 || ranks == 1) return stands;
+  if (shape.ndim() == 0 || ranks == 1) return on_axes;
   const std::size_t major = *std::ranges::min_element(axes);
   std::int64_t parts = ranks;  // of the first dim
   bool behind = true;          // what cuts it already is major to all of `axes`
-  for (std::size_t axis = 0; axis < stands.size(); ++axis) {
-    if (stands[axis] != 0) continue;
+  for (std::size_t axis = 0; axis < on_axes.size(); ++axis) {
+    if (on_axes[axis] != 0) continue;
     parts *= axes_[static_cast<int>(axis)].size;
     behind = behind && axis < major;
   }
   int dim = behind && shape[0] % parts == 0 ? 0 : -1;
   for (const bool dividing : {true, false}) {
     for (int d = 0; d < shape.ndim() && dim < 0; ++d) {
-      const bool free = std::find(stands.begin(), stands.end(), d) == stands.end();
+      const bool free = std::find(on_axes.begin(), on_axes.end(), d) == on_axes.end();
       if (free && (!dividing || shape[d] % ranks == 0)) dim = d;
     }
   }
-  for (const std::size_t axis : axes) stands[axis] = static_cast<Stand>(std::max(dim, 0));
-  return stands;
+  for (const std::size_t axis : axes) on_axes[axis] = static_cast<AxisPlacement>(std::max(dim, 0));
+  return on_axes;
 }
 
 /// `cut` where a rank then has as many bytes as the threshold asks for, `whole` where it has fewer.
-Stands StatePlaces::large_enough(const Stands& cut, const Stands& whole,
-                                 const TensorType& type) const {
+AxisPlacements StatePlaces::large_enough(const AxisPlacements& cut, const AxisPlacements& whole,
+                                         const TensorType& type) const {
   if (strategy_.shard_threshold == 0) return cut;
   const Sharding sharding = axes_.write(cut, type.ndim())->sharding;
   const Shape shard = local_shape(type.shape, sharding, strategy_.mesh);
   return shard.numel() * size_of(type.dtype) < strategy_.shard_threshold ? whole : cut;
 }
 
-Stands StatePlaces::batch(const Node& node) const {
+AxisPlacements StatePlaces::batch(const Node& node) const {
   const TensorType& type = node.type();
   const std::string& name = std::get<std::string>(node.attrs[0]);
   if (const Sharding* pin = find(name)) {

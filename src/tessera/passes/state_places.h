@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tessera/ir/graph.h"
-#include "tessera/passes/stands.h"
+#include "tessera/passes/axis_placements.h"
 
 namespace tessera {
 
@@ -19,13 +19,13 @@ class StatePlaces {
 
   /// A batch input, with its axes of time: they cut it where it is read. Pinned by its name, or as
   /// all are.
-  Stands batch(const Node& node) const;
+  AxisPlacements batch(const Node& node) const;
   /// The placements of one state, looked up by its path.
   struct Places {
-    Stands use;          // as forward and backward read it
-    Stands home;         // as it is stored; the update sees it so
-    Stands gradient;     // of a parameter: finished
-    Stands accumulator;  // the sum that micro-batches add to
+    AxisPlacements use;          // as forward and backward read it
+    AxisPlacements home;         // as it is stored; the update sees it so
+    AxisPlacements gradient;     // of a parameter: finished
+    AxisPlacements accumulator;  // the sum that micro-batches add to
   };
   const Places& of(std::string_view path) const { return places_.find(path)->second; }
   /// A named value; nullptr where no pin matches.
@@ -34,8 +34,10 @@ class StatePlaces {
  private:
   Places place(const State& state, const TensorType& type) const;
   const Sharding* find(std::string_view path) const;
-  Stands with(Stands stands, const std::vector<std::string>& more, const Shape& shape) const;
-  Stands large_enough(const Stands& cut, const Stands& whole, const TensorType& type) const;
+  AxisPlacements with(AxisPlacements on_axes, const std::vector<std::string>& more,
+                      const Shape& shape) const;
+  AxisPlacements large_enough(const AxisPlacements& cut, const AxisPlacements& whole,
+                              const TensorType& type) const;
 
   const Strategy& strategy_;
   const Axes& axes_;

@@ -105,9 +105,9 @@ PlayOptions play_options(StagePlayers& stages, const Pipeline& pipeline, std::in
     return found == seconds.end() ? 0 : found->second;
   };
   for (const Edge& edge : pipeline.edges()) {
-    const auto& told = stages[0].program().edges;
-    const auto found = std::ranges::find(told, edge, &EdgeBytes::edge);
-    const bool is_sent = found != told.end();
+    const auto& sent = stages[0].program().edges;
+    const auto found = std::ranges::find(sent, edge, &EdgeBytes::edge);
+    const bool is_sent = found != sent.end();
     out.sends.push_back(
         is_sent ? machine.weights.beta2 * message_seconds(*found, pipeline, ranks, machine) : 0);
   }

@@ -12,8 +12,8 @@
 #include "tessera/planner/explain.h"
 #include "tessera/planner/plan_speed.h"
 #include "tessera/report/pipeline_report.h"
-#include "tessera/train/facts.h"
 #include "tessera/train/host_pool.h"
+#include "tessera/train/run_requirements.h"
 
 namespace tessera {
 

@@ -228,10 +228,10 @@ bool Bounds::read_like(const PlanChoice& choice, std::int64_t size, bool own_sch
 
 double Bounds::of_any_zero(const PlanChoice& scheduled) {
   PlanChoice plain = space_.starts(scheduled).front();
-  if (!space_.zero_told()) plain.zero = plain.shard_size = 0;
+  if (!space_.zero_given()) plain.zero = plain.shard_size = 0;
   ModelUse use;
   if (!read_like(plain, larger(plain.micro_batch_size), false, use)) return kNever;
-  const bool several = plain.data > 1 && !space_.zero_told();
+  const bool several = plain.data > 1 && !space_.zero_given();
   double share = kSumParts + kGatherParts;
   for (const PlanChoice& start : space_.starts(scheduled))
     if (start.shard_size > 0) share = std::min(share, groups_share(start));
@@ -278,7 +278,7 @@ double Bounds::groups_share(const PlanChoice& choice) const {
 /// False: it does not compile. `sums`: as of least_seconds.
 bool Bounds::read_zero(const PlanChoice& start, bool own_schedule, ModelUse& use, double& sums) {
   PlanChoice plain = start;
-  if (!space_.zero_told()) plain.zero = plain.shard_size = 0;
+  if (!space_.zero_given()) plain.zero = plain.shard_size = 0;
   if (!read_like(plain, plain.micro_batch_size, own_schedule, use)) return false;
   sums = 0;
   if (start.zero == plain.zero) return true;

@@ -35,7 +35,7 @@ std::string ranges_text(const std::vector<std::int64_t>& numbers) {
 
 /// The layers that are computed again; "all".
 std::string layers_text(const PlanChoice& choice, std::int64_t layers) {
-  if (!choice.told_layers.empty()) return choice.told_layers;
+  if (!choice.given_layers.empty()) return choice.given_layers;
   if (choice.recomputed.empty()) return "all";
   const std::vector<std::int64_t> one = {layers};
   const std::vector<std::int64_t>& layout = choice.layout.empty() ? one : choice.layout;
@@ -50,7 +50,7 @@ std::string layers_text(const PlanChoice& choice, std::int64_t layers) {
 }
 
 /// What a plan chooses in other words, and the cap, which has been kept.
-bool is_told_apart(std::string_view name) {
+bool is_said_otherwise(std::string_view name) {
   return name == "memory-cap" || std::ranges::any_of(knobs(), [&](const Knob& knob) {
            const std::vector<std::string> others = split(knob.others, ' ');
            return std::ranges::find(others, name) != others.end();
@@ -115,13 +115,13 @@ std::vector<const Field*> plan_fields(const RunConfig& base, const PlanChoice& c
   for (const Field& field : fields()) {
     const bool named = (field.name == "preset" && !base.preset.empty()) ||
                        (field.name == "machine" && !base.machine.empty());
-    const bool asked = base.asked_for.contains(field.name) && field.in_plan;
-    if ((named || asked) && !is_knob(field.name) && !is_told_apart(field.name))
+    const bool asked = base.given.contains(field.name) && field.in_plan;
+    if ((named || asked) && !is_knob(field.name) && !is_said_otherwise(field.name))
       out.push_back(&field);
   }
   for (const Knob& knob : knobs()) {
     const bool chosen = knob.written == Knob::Written::Always || choice.floats != Floats::AsAsked;
-    if (knob.written != Knob::Written::No && (chosen || base.asked_for.contains(knob.field)))
+    if (knob.written != Knob::Written::No && (chosen || base.given.contains(knob.field)))
       out.push_back(find_field(knob.field).field);
   }
   return out;
@@ -173,8 +173,8 @@ std::string to_text(const PlanChoice& c) {
   if (c.recompute != Recompute::None) out += text(", recompute ", to_text(c.recompute));
   std::int64_t again = 0;
   for (const std::int64_t layers : c.recomputed) again += layers;
-  if (c.recompute != Recompute::None && !c.told_layers.empty()) {
-    out += text(" of layers ", c.told_layers);
+  if (c.recompute != Recompute::None && !c.given_layers.empty()) {
+    out += text(" of layers ", c.given_layers);
   } else if (c.recompute != Recompute::None && !c.recomputed.empty()) {
     out += text(" of ", counted(again, "layer"));
   }

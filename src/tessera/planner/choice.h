@@ -26,7 +26,7 @@ struct PlanChoice {
   std::int64_t shard_size = 0;  // data parallel ranks that share out a state; 0: all
   Recompute recompute = Recompute::Elementwise;
   std::vector<std::int64_t> recomputed = {};  // layers from each chunk's first on; empty: all
-  std::string told_layers = {};               // the same as a flag says it; empty: none does
+  std::string given_layers = {};              // the same as a flag says it; empty: none does
   OffloadStrategy offload = {};
   Floats floats = Floats::AsAsked;
 

@@ -32,16 +32,16 @@ double Composition::peak_bytes() const {
 /// What compose() works on.
 struct Composer::Shape {
   const PlanChoice& choice;
-  TwoWays ways;
+  RecomputeOptions ways;
   std::int64_t micro_batches;
   const StageCaps& caps;
-  std::vector<InFlight> in_flight;                     // by chunk
-  std::vector<int> stage_of;                           // by chunk
-  std::optional<std::vector<std::int64_t>> told = {};  // layers that are computed again
+  std::vector<InFlight> in_flight;                      // by chunk
+  std::vector<int> stage_of;                            // by chunk
+  std::optional<std::vector<std::int64_t>> given = {};  // layers that are computed again
 
   /// How many of a chunk's layers are told. Which does not matter, as long as they are alike.
-  std::int64_t told_of(const Chunk& has) const {
-    return std::ranges::count_if(*told, [&](std::int64_t layer) {
+  std::int64_t given_of(const Chunk& has) const {
+    return std::ranges::count_if(*given, [&](std::int64_t layer) {
       return has.first <= layer && layer < has.first + has.layers;
     });
   }
@@ -52,10 +52,10 @@ std::int64_t Composer::layers() const {
   return std::accumulate(stacks_.begin(), stacks_.end(), std::int64_t{0});
 }
 
-StageUse Composer::use_of(const TwoWays& ways, std::size_t chunk, std::size_t chunks,
+StageUse Composer::use_of(const RecomputeOptions& ways, std::size_t chunk, std::size_t chunks,
                           const Chunk& has, std::int64_t again) const {
   StageUse out;
-  const ModelUse& less = *ways.less;
+  const ModelUse& less = *ways.cheapest;
   std::int64_t begin = 0;
   for (std::size_t s = 0; s < stacks_.size(); ++s) {
     const std::int64_t end = begin + stacks_[s];
@@ -64,7 +64,7 @@ StageUse Composer::use_of(const TwoWays& ways, std::size_t chunk, std::size_t ch
           std::max<std::int64_t>(0, std::min(last, end) - std::max(first, begin)));
     };
     const std::int64_t middle = has.first + again, last = has.first + has.layers;
-    out += within(has.first, middle) * ways.more->layer[s];
+    out += within(has.first, middle) * ways.smallest->layer[s];
     out += within(middle, last) * less.layer[s];
     if (s > 0 && has.first <= begin && begin < last) out += less.between[s - 1];
     begin = end;
@@ -78,11 +78,11 @@ StageUse Composer::use_of(const TwoWays& ways, std::size_t chunk, std::size_t ch
 double Composer::bytes_of(const Shape& shape, std::size_t chunk, const StageUse& use) const {
   const bool reads = chunk == 0 || chunk + 1 == shape.chunks();
   const double samples =
-      reads ? shape.ways.less->sample_bytes * static_cast<double>(shape.micro_batches) : 0;
-  const double base =
-      std::max(shape.ways.less->base[StageUse::kPeak], shape.ways.more->base[StageUse::kPeak]);
+      reads ? shape.ways.cheapest->sample_bytes * static_cast<double>(shape.micro_batches) : 0;
+  const double base = std::max(shape.ways.cheapest->base[StageUse::kPeak],
+                               shape.ways.smallest->base[StageUse::kPeak]);
   return base + use[StageUse::kPeak] + samples +
-         shape.in_flight[chunk].more_bytes(use + shape.ways.less->base);
+         shape.in_flight[chunk].more_bytes(use + shape.ways.cheapest->base);
 }
 
 /// How many layers of a chunk that is alone on its stage must be computed again; -1: all would not
@@ -93,9 +93,9 @@ std::int64_t Composer::least_again(const Shape& shape, std::size_t chunk, const 
     return use_of(shape.ways, chunk, shape.chunks(), has, again);
   };
   const auto fits = [&](const StageUse& use) { return bytes_of(shape, chunk, use) <= cap; };
-  if (shape.told) return fits(of(shape.told_of(has))) ? shape.told_of(has) : -1;
+  if (shape.given) return fits(of(shape.given_of(has))) ? shape.given_of(has) : -1;
   const StageUse none = of(0);
-  if (shape.ways.more == shape.ways.less) return fits(none) ? 0 : -1;
+  if (shape.ways.smallest == shape.ways.cheapest) return fits(none) ? 0 : -1;
   const StageUse all = of(has.layers);
   if (!fits(all)) return fits(none) ? 0 : -1;
   if (all.micro_batch_seconds() <= none.micro_batch_seconds()) return has.layers;
@@ -133,9 +133,9 @@ bool Composer::cut(const Shape& shape, bool capped, Composition& out) const {
     std::vector<std::optional<Cost>> costs(widest + 1);  // of one stack: by the number of layers
     const auto cost = [&](std::size_t begin, std::size_t end) {
       std::optional<Cost>& known = costs[end - begin];
-      if (known && stacks_.size() == 1 && !shape.told) return *known;
+      if (known && stacks_.size() == 1 && !shape.given) return *known;
       const Chunk has{static_cast<std::int64_t>(begin), static_cast<std::int64_t>(end - begin)};
-      const std::int64_t free = shape.told ? shape.told_of(has) : 0;
+      const std::int64_t free = shape.given ? shape.given_of(has) : 0;
       known = {capped ? least_again(shape, c, has) : free, 0};
       if (known->again >= 0)
         known->seconds = use_of(shape.ways, c, chunks, has, known->again).micro_batch_seconds();
@@ -171,10 +171,10 @@ bool Composer::cut(const Shape& shape, bool capped, Composition& out) const {
 bool Composer::fill(const Shape& shape, Composition& out) const {
   const std::size_t chunks = shape.chunks();
   out.recomputed.assign(chunks, 0);
-  if (shape.told) {
+  if (shape.given) {
     std::int64_t first = 0;
     for (std::size_t c = 0; c < chunks; first += out.layout[c++])
-      out.recomputed[c] = shape.told_of({first, out.layout[c]});
+      out.recomputed[c] = shape.given_of({first, out.layout[c]});
   }
   bool all_fit = true;
   for (int stage = 0; stage < static_cast<int>(shape.choice.pipeline); ++stage) {
@@ -200,7 +200,7 @@ bool Composer::fill(const Shape& shape, Composition& out) const {
             out.layout[c] - out.recomputed[c] > out.layout[next] - out.recomputed[next])
           next = c;
       }
-      if (next == chunks || shape.told || shape.ways.more == shape.ways.less) {
+      if (next == chunks || shape.given || shape.ways.smallest == shape.ways.cheapest) {
         all_fit = false;
         break;
       }
@@ -258,7 +258,7 @@ double Composer::played(const Shape& shape, const std::vector<StageUse>& chunks,
   for (const Edge& edge : of.edges())
     options.sends.push_back(machine_.message_seconds(of.stage_of(edge.giver) * ranks,
                                                      of.stage_of(edge.taker) * ranks, ranks,
-                                                     shape.ways.less->message_bytes));
+                                                     shape.ways.cheapest->message_bytes));
   options.ahead = true;
   options.send_slots = 1;
   try {
@@ -297,13 +297,13 @@ void Composer::time(const Shape& shape, Composition& out) {
   const std::int64_t p = shape.choice.pipeline;
   const std::size_t n = shape.chunks();
   std::vector<StageUse> chunks(n);
-  std::vector<StageUse> stages(at(p), shape.ways.less->base);
+  std::vector<StageUse> stages(at(p), shape.ways.cheapest->base);
   std::int64_t first = 0;
   for (std::size_t c = 0; c < n; ++c) {
     chunks[c] = use_of(shape.ways, c, n, {first, out.layout[c]}, out.recomputed[c]);
     first += out.layout[c];
     stages[at(shape.stage_of[c])] += chunks[c];
-    chunks[c] += shape.ways.less->base;
+    chunks[c] += shape.ways.cheapest->base;
   }
   out.loop_seconds = loop_seconds(shape, chunks);
   double busy = 0, once = 0;
@@ -330,7 +330,7 @@ void Composer::weigh(const Shape& shape, Composition& out) const {
     bytes += bytes_of(shape, c, use) - (bytes > 0 ? bytes_of(shape, c, StageUse()) : 0);
     double& host = out.host_bytes[at(shape.stage_of[c])];
     host += use[StageUse::kHost] + shape.in_flight[c].more_host_bytes(use) +
-            (host > 0 ? 0 : shape.ways.less->base[StageUse::kHost]);
+            (host > 0 ? 0 : shape.ways.cheapest->base[StageUse::kHost]);
   }
 }
 
@@ -354,16 +354,16 @@ void Composer::place(Shape& shape) {
   }
 }
 
-Composition Composer::compose(const PlanChoice& choice, const TwoWays& ways,
+Composition Composer::compose(const PlanChoice& choice, const RecomputeOptions& ways,
                               std::int64_t micro_batches, const StageCaps& caps) {
   Shape shape{choice, ways, micro_batches, caps, {}, {}};
   place(shape);
-  if (!choice.told_layers.empty()) shape.told = parse_layers(choice.told_layers, layers());
+  if (!choice.given_layers.empty()) shape.given = parse_layers(choice.given_layers, layers());
   Composition out;
-  const bool told = !choice.layout.empty();
-  out.fits = !told && choice.chunks == 1 && cut(shape, true, out);
+  const bool given = !choice.layout.empty();
+  out.fits = !given && choice.chunks == 1 && cut(shape, true, out);
   if (!out.fits) {
-    if (told)
+    if (given)
       out.layout = choice.layout;
     else if (!cut(shape, false, out))
       return out;

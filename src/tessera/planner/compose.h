@@ -38,11 +38,11 @@ struct Composition {
   double peak_bytes() const;
 };
 
-/// Two ways to compute layers: `less` recomputation is fastest, `more` takes the least memory. Both
+/// How layers may be computed: by the fastest recomputation, or the one of least memory. Both
 /// may be the same.
-struct TwoWays {
-  const ModelUse* less = nullptr;
-  const ModelUse* more = nullptr;
+struct RecomputeOptions {
+  const ModelUse* cheapest = nullptr;
+  const ModelUse* smallest = nullptr;
 };
 
 class Composer {
@@ -51,18 +51,18 @@ class Composer {
   Composer(std::vector<std::int64_t> stacks, const Machine& machine)
       : stacks_(std::move(stacks)), machine_(machine) {}
 
-  /// The fastest layout, in which as few layers as possible are computed by `more`; a layout that
+  /// The fastest layout, in which as few layers as possible are computed by `smallest`; a layout that
   /// the choice gives is kept. If nothing fits, the one of least memory, with `fits` false.
-  Composition compose(const PlanChoice& choice, const TwoWays& ways, std::int64_t micro_batches,
-                      const StageCaps& caps);
+  Composition compose(const PlanChoice& choice, const RecomputeOptions& ways,
+                      std::int64_t micro_batches, const StageCaps& caps);
 
  private:
   struct Chunk {
     std::int64_t first = 0, layers = 0;
   };
   /// A chunk alone: without what each stage takes once.
-  StageUse use_of(const TwoWays& ways, std::size_t chunk, std::size_t chunks, const Chunk& has,
-                  std::int64_t again) const;
+  StageUse use_of(const RecomputeOptions& ways, std::size_t chunk, std::size_t chunks,
+                  const Chunk& has, std::int64_t again) const;
   std::int64_t layers() const;
   struct Shape;
   bool cut(const Shape& shape, bool capped, Composition& out) const;

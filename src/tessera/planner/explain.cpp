@@ -149,15 +149,15 @@ class Alternatives {
 
   /// What is above a cap; empty: nothing is.
   std::string above(double device, double host, bool about) const {
-    const auto told = [&](const char* where, double bytes, const char* limit, double cap) {
+    const auto given = [&](const char* where, double bytes, const char* limit, double cap) {
       return text("it does not fit: ", about ? "about " : "",
                   bytes_text(static_cast<std::int64_t>(bytes)), " on the ", where, ", and ", limit,
                   " ", bytes_text(static_cast<std::int64_t>(cap)));
     };
     if (caps_.all > 0 && device > caps_.all)
-      return told("device", device, "what may be planned is", caps_.all);
+      return given("device", device, "what may be planned is", caps_.all);
     if (caps_.host > 0 && host > caps_.host)
-      return told("host", host, "a device has there", caps_.host);
+      return given("host", host, "a device has there", caps_.host);
     return "";
   }
 

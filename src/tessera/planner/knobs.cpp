@@ -41,15 +41,15 @@ constexpr Knob kKnobs[] = {
 
 std::span<const Knob> knobs() { return kKnobs; }
 
-bool is_told(const Knob& knob, const RunConfig& base) {
-  const auto asked = [&](std::string_view name) { return base.asked_for.contains(name); };
+bool is_given(const Knob& knob, const RunConfig& base) {
+  const auto asked = [&](std::string_view name) { return base.given.contains(name); };
   return asked(knob.field) || std::ranges::any_of(split(knob.others, ' '), asked);
 }
 
-bool is_told(std::string_view field, const RunConfig& base) {
+bool is_given(std::string_view field, const RunConfig& base) {
   const auto knob = std::ranges::find(kKnobs, field, &Knob::field);
   check(knob != std::end(kKnobs), field, " is no knob of the planner");
-  return is_told(*knob, base);
+  return is_given(*knob, base);
 }
 
 }  // namespace tessera

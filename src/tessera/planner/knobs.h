@@ -26,8 +26,8 @@ struct Knob {
 std::span<const Knob> knobs();
 
 /// A flag or a file said it, by this field or by another: it stays as it is.
-bool is_told(const Knob& knob, const RunConfig& base);
+bool is_given(const Knob& knob, const RunConfig& base);
 /// The same by the name of its field.
-bool is_told(std::string_view field, const RunConfig& base);
+bool is_given(std::string_view field, const RunConfig& base);
 
 }  // namespace tessera

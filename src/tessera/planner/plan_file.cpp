@@ -119,7 +119,7 @@ std::string plan_file_text(const RunConfig& base, const PlanChoice& choice, int 
   std::string out = "# Made by tessera plan --auto; tessera train --plan FILE runs it.\n";
   std::vector<const Field*> written = plan_fields(base, choice);
   // As measured here: the plan's bytes are of these kernels.
-  if (chooses_f32_products(config) && !base.asked_for.contains(kF32Products))
+  if (chooses_f32_products(config) && !base.given.contains(kF32Products))
     written.push_back(find_field(kF32Products).field);
   for (const Field* field : written) {
     if (!may_be_in_plan(*field)) continue;

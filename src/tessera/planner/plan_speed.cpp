@@ -2,7 +2,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
-#include "tessera/train/facts.h"
+#include "tessera/train/run_requirements.h"
 
 namespace tessera {
 
@@ -18,7 +18,7 @@ PlanSpeed speed_of(const PlanAnswer& answer, const PlanQuestion& question) {
   out.peak_flops_per_s = 1e9 * question.machine.device.of(floats).gigaflops_per_s;
   double flops = 0;  // of a rank of each stage
   const std::vector<const Plan*> stages = plans_of(*answer.compiled);
-  for (const Plan* plan : stages) flops += facts_of(*plan).model_flops();
+  for (const Plan* plan : stages) flops += requirements_of(*plan).model_flops();
   out.mfu = flops / static_cast<double>(stages.size()) / seconds / out.peak_flops_per_s;
   return out;
 }

@@ -102,7 +102,7 @@ void add_more(PlanAnswer& answer, const PlanQuestion& question, ShortModels& mod
   if (question.machine.devices() > 0 && server > 0) {
     PlanQuestion more = question;
     more.devices += server;
-    more.base.asked_for.erase("devices");
+    more.base.given.erase("devices");
     ask(text("one more server of ", server, " devices"), more);
   }
 }

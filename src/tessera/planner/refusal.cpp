@@ -24,7 +24,7 @@ std::vector<std::string> problems_of(const PlanQuestion& question) {
   ParallelConfig asked = base.parallel;
   const ParallelConfig usual;
   const auto usual_unless = [&](std::string_view knob, auto& value, const auto& otherwise) {
-    if (!is_told(knob, base)) value = otherwise;
+    if (!is_given(knob, base)) value = otherwise;
   };
   usual_unless("tensor-model-parallel-size", asked.tensor, 1);
   usual_unless("context-parallel-size", asked.context, 1);
@@ -33,7 +33,7 @@ std::vector<std::string> problems_of(const PlanQuestion& question) {
   usual_unless("pipeline-layout", asked.layout, usual.layout);
   usual_unless("optimizer-shard-size", asked.shard_size, 0);
   asked.shard_threshold = 0;
-  if (!is_told("zero-stage", base)) asked.shard_optimizer = asked.shard_size > 0;
+  if (!is_given("zero-stage", base)) asked.shard_optimizer = asked.shard_size > 0;
   const bool staged =
       !asked.layout.empty() || asked.virtual_stages > 0 || asked.schedule != usual.schedule;
   usual_unless("pipeline-model-parallel-size", asked.pipeline, staged ? 2 : 1);
@@ -41,7 +41,7 @@ std::vector<std::string> problems_of(const PlanQuestion& question) {
   asked.repeat = 1;
   const std::int64_t parts =
       asked.tensor * asked.context * asked.pipeline * std::max<std::int64_t>(asked.shard_size, 1);
-  if (!base.asked_for.contains("devices")) asked.devices = parts;
+  if (!base.given.contains("devices")) asked.devices = parts;
   std::vector<std::string> out = problems(asked, base.model).texts();
   if (out.empty() && parts > question.devices)
     out.push_back(text("the sizes that were given take ", parts, ": tensor-model-parallel-size ",
@@ -69,10 +69,10 @@ std::vector<std::string> culprits(const PlanQuestion& question) {
     std::vector<std::string> names = split(knob.others, ' ');
     names.emplace_back(knob.field);
     for (const std::string& name : names) {
-      const auto asked = without.asked_for.find(name);
-      if (asked == without.asked_for.end()) continue;
+      const auto asked = without.given.find(name);
+      if (asked == without.given.end()) continue;
       written = asked->second;
-      without.asked_for.erase(asked);
+      without.given.erase(asked);
     }
     if (written.empty()) continue;
     all.push_back(written);
@@ -97,11 +97,11 @@ double excess(const Verdict& verdict, const StageCaps& caps) {
   if (has_a_way(question, question.base))
     fail(Fault::Usage, "no plan of this model on ", counted(question.devices, "device"),
          " compiles; tessera plan without --auto says why one does not");
-  const std::vector<std::string> told = culprits(question);
+  const std::vector<std::string> given = culprits(question);
   fail(Fault::Usage, begin,
        "data-parallel-size x micro-batch-size has to divide global-batch-size ",
-       question.base.global_batch_size, ", and nothing that does goes with ", join(told, " "),
-       "; leave ", told.size() == 1 ? "that" : "one of these", " out, or give another value");
+       question.base.global_batch_size, ", and nothing that does goes with ", join(given, " "),
+       "; leave ", given.size() == 1 ? "that" : "one of these", " out, or give another value");
 }
 
 }  // namespace

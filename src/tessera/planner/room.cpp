@@ -22,7 +22,7 @@ bool may_leave(const PlanQuestion& question, bool OffloadStrategy::*what) {
   if (host_pool_of(base) == HostPool::SameMemory) return false;
   const OffloadKind& kind = *std::ranges::find(kOffloadKinds, what, &OffloadKind::offloads);
   return base.parallel.offload.*what ||
-         !(is_told(kind.field, base) || base.asked_for.contains("remote-device"));
+         !(is_given(kind.field, base) || base.given.contains("remote-device"));
 }
 
 }  // namespace
@@ -41,10 +41,10 @@ LeastBytes least_of_weight(const PlanQuestion& question) {
   model.layers = 1;
   if (model.decoder_layers > 0) model.decoder_layers = 1;
   const bool small_floats = question.precision || precision_of(question.base);
-  const bool told = is_told("tensor-model-parallel-size", question.base);
+  const bool given = is_given("tensor-model-parallel-size", question.base);
   const std::int64_t most =
-      told ? question.base.parallel.tensor
-           : std::min(question.devices, std::max<std::int64_t>(model.heads, 1));
+      given ? question.base.parallel.tensor
+            : std::min(question.devices, std::max<std::int64_t>(model.heads, 1));
   const std::vector<std::string> blocks = layer_blocks(model);
   const Graph step = train_step(task_of(model), question.base.optimizer, 1);
   LeastBytes out;

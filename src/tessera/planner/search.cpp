@@ -133,7 +133,7 @@ Search::Search(const RunConfig& base, const Machine& machine, const Space& space
       bounds_(base, machine, space, models),
       composer_(stacks_of(base.model), machine) {}
 
-TwoWays Search::ways_of(const PlanChoice& choice, bool exact) {
+RecomputeOptions Search::ways_of(const PlanChoice& choice, bool exact) {
   PlanChoice less = choice;
   less.recompute = space_.less(choice.recompute);
   const std::int64_t m = space_.micro_batches(choice);
@@ -154,14 +154,14 @@ void Search::push_leaner(const Node& node, Run& run) {
 void Search::put_together(const Node& node, const StageCaps& caps, Run& run) {
   const PlanChoice& choice = node.choice;
   const std::int64_t m = space_.micro_batches(choice);
-  const TwoWays ways = ways_of(choice, node.exact);
-  if (ways.less == nullptr || ways.more == nullptr) return;
+  const RecomputeOptions ways = ways_of(choice, node.exact);
+  if (ways.cheapest == nullptr || ways.smallest == nullptr) return;
   const Composition free = composer_.compose(choice, ways, m, {});
   const Composition composed = composer_.compose(choice, ways, m, times(caps, kNear));
   if (composed.layout.empty() || free.seconds == kNoEnd) return;
   PlanChoice whole = choice;
   if (choice.pipeline > 1) whole.layout = composed.layout;
-  if (!space_.recompute_told() && choice.told_layers.empty()) {
+  if (!space_.recompute_given() && choice.given_layers.empty()) {
     const std::int64_t again =
         std::accumulate(composed.recomputed.begin(), composed.recomputed.end(), std::int64_t{0});
     if (again == 0) whole.recompute = space_.less(choice.recompute);

@@ -109,7 +109,7 @@ class Search {
   void open_leaf(const Node& node, Run& run);
   void put_together(const Node& node, const StageCaps& caps, Run& run);
   void push_leaner(const Node& node, Run& run);
-  TwoWays ways_of(const PlanChoice& choice, bool exact);
+  RecomputeOptions ways_of(const PlanChoice& choice, bool exact);
 
   const Space& space_;
   ShortModels& models_;

@@ -290,7 +290,7 @@ ShortModels::Short ShortModels::in_stages(const PlanChoice& choice, std::int64_t
   short_one.chunks = 1;
   short_one.order.clear();
   short_one.recomputed.clear();
-  short_one.told_layers.clear();
+  short_one.given_layers.clear();
   short_one.layout.clear();
   for (std::size_t s = 0; s < stacks(); ++s)
     short_one.layout.insert(short_one.layout.end(), {1, 1, 2});
@@ -315,7 +315,7 @@ ShortModels::Short ShortModels::in_one_stage(const PlanChoice& choice, std::int6
   PlanChoice short_one = choice;
   short_one.order.clear();
   short_one.recomputed.clear();
-  short_one.told_layers.clear();
+  short_one.given_layers.clear();
   Short out;
   out.pipeline =
       std::make_unique<Pipeline>(make_schedule(kUsualSchedule, {1, 1, few(micro_batches)}));

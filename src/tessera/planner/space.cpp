@@ -56,21 +56,21 @@ Space::Space(const RunConfig& base, std::int64_t devices, bool precision)
       devices_(devices),
       layers_(layer_count(base.model)),
       zero_(zero_of(base.parallel)),
-      precision_(precision && !is_told("bf16", base) && !is_told("fp16", base)) {
+      precision_(precision && !is_given("bf16", base) && !is_given("fp16", base)) {
   const ParallelConfig& parallel = base.parallel;
-  if (told("pipeline-layout") && !parallel.layout.empty()) layout_ = parse_layout(parallel.layout);
-  if (told("recompute-layers") && parallel.recompute_layers != "all")
-    told_layers_ = parallel.recompute_layers;
+  if (given("pipeline-layout") && !parallel.layout.empty()) layout_ = parse_layout(parallel.layout);
+  if (given("recompute-layers") && parallel.recompute_layers != "all")
+    given_layers_ = parallel.recompute_layers;
 }
 
 /// What does nothing without ZeRO is told.
 bool Space::wants_zero() const {
-  return (told("optimizer-shard-size") && base_.parallel.shard_size > 0) ||
+  return (given("optimizer-shard-size") && base_.parallel.shard_size > 0) ||
          base_.parallel.shard_threshold > 0;
 }
 
 Recompute Space::less(Recompute what) const {
-  if (recompute_told() && told_layers_.empty()) return what;
+  if (recompute_given() && given_layers_.empty()) return what;
   return what > Recompute::Elementwise ? Recompute::Elementwise : Recompute::None;
 }
 
@@ -85,13 +85,13 @@ bool Space::legal(const PlanChoice& choice) const {
 }
 
 /// What is told of stages or of ZeRO's groups, and the sizes.
-bool Space::goes_with_told(const PlanChoice& frame) const {
+bool Space::goes_with_given(const PlanChoice& frame) const {
   const ParallelConfig &asked = base_.parallel, usual;
-  if (wants_zero() && zero_told() && zero_ == 0) return false;
-  const std::int64_t group = told("optimizer-shard-size") ? asked.shard_size : 0;
+  if (wants_zero() && zero_given() && zero_ == 0) return false;
+  const std::int64_t group = given("optimizer-shard-size") ? asked.shard_size : 0;
   if (group > 0 && frame.data % group != 0) return false;
   if (frame.pipeline > 1) return layout_.empty() || std::ssize(layout_) % frame.pipeline == 0;
-  const auto one = [&](std::string_view knob, bool of_one) { return !told(knob) || of_one; };
+  const auto one = [&](std::string_view knob, bool of_one) { return !given(knob) || of_one; };
   return one("pipeline-layout", layout_.empty()) &&
          one("virtual-pipeline-stages", asked.virtual_stages == 0) &&
          one("pipeline-schedule", asked.schedule == usual.schedule);
@@ -103,9 +103,9 @@ std::vector<PlanChoice> Space::frames() const {
   const auto one_or = [&](std::string_view field, std::int64_t value,
                           std::vector<std::int64_t> all) {
     // A data parallel size of 0 leaves it open.
-    return told(field) && value > 0 ? std::vector<std::int64_t>{value} : std::move(all);
+    return given(field) && value > 0 ? std::vector<std::int64_t>{value} : std::move(all);
   };
-  const bool all_devices = told("devices");
+  const bool all_devices = given("devices");
   std::vector<PlanChoice> out;
   for (const std::int64_t tensor : one_or("tensor-model-parallel-size", asked.tensor,
                                           divisors_of(std::max<std::int64_t>(model.heads, 1))))
@@ -121,7 +121,7 @@ std::vector<PlanChoice> Space::frames() const {
               .data = data, .tensor = tensor, .context = context, .pipeline = pipeline};
           if (frame.devices() > devices_ || (all_devices && frame.devices() != asked.devices))
             continue;
-          if (legal(frame) && goes_with_told(frame)) out.push_back(frame);
+          if (legal(frame) && goes_with_given(frame)) out.push_back(frame);
         }
       }
   return out;
@@ -134,10 +134,10 @@ std::vector<PlanChoice> Space::splits(const PlanChoice& frame) const {
   std::vector<PlanChoice> out;
   for (const Floats each : floats) {
     for (const std::int64_t size : divisors_of(samples)) {
-      if (told("micro-batch-size") && size != base_.micro_batch_size) continue;
+      if (given("micro-batch-size") && size != base_.micro_batch_size) continue;
       for (const bool sequence : {true, false}) {
-        if (told("sequence-parallel") ? sequence != base_.parallel.sequence
-                                      : sequence && frame.tensor == 1)
+        if (given("sequence-parallel") ? sequence != base_.parallel.sequence
+                                       : sequence && frame.tensor == 1)
           continue;
         PlanChoice split = frame;
         split.floats = each;
@@ -155,7 +155,7 @@ std::vector<PlanChoice> Space::splits(const PlanChoice& frame) const {
 std::vector<std::int64_t> Space::chunks_of(const ScheduleDef& schedule, std::int64_t stages) const {
   const std::int64_t least = schedule.least_chunks,
                      most = schedule.most_chunks > 0 ? schedule.most_chunks : most_chunks(stages);
-  const std::int64_t asked = told("virtual-pipeline-stages") ? base_.parallel.virtual_stages : 0;
+  const std::int64_t asked = given("virtual-pipeline-stages") ? base_.parallel.virtual_stages : 0;
   const std::int64_t of_layout = std::ssize(layout_) / stages;
   std::vector<std::int64_t> out;
   for (std::int64_t chunks = least; chunks <= most; ++chunks) {
@@ -169,7 +169,7 @@ std::vector<std::int64_t> Space::chunks_of(const ScheduleDef& schedule, std::int
 std::vector<PlanChoice> Space::schedules(const PlanChoice& split) const {
   std::vector<PlanChoice> out;
   std::vector<std::string> orders = {""};
-  if (!told("rank-order")) orders = orders_of(split);
+  if (!given("rank-order")) orders = orders_of(split);
   const auto add = [&](std::string_view name, std::int64_t chunks) {
     PlanChoice next = split;
     next.schedule = name;
@@ -186,8 +186,8 @@ std::vector<PlanChoice> Space::schedules(const PlanChoice& split) const {
     return out;
   }
   for (const ScheduleDef& schedule : tessera::schedules()) {
-    if (told("pipeline-schedule") ? schedule.name != base_.parallel.schedule
-                                  : !schedule.dominated_by.empty())
+    if (given("pipeline-schedule") ? schedule.name != base_.parallel.schedule
+                                   : !schedule.dominated_by.empty())
       continue;
     for (const std::int64_t chunks : chunks_of(schedule, split.pipeline))
       add(schedule.name, chunks);
@@ -197,13 +197,13 @@ std::vector<PlanChoice> Space::schedules(const PlanChoice& split) const {
 
 std::vector<PlanChoice> Space::starts(const PlanChoice& scheduled) const {
   PlanChoice first = scheduled;
-  first.recompute = recompute_told() ? base_.parallel.recompute : Recompute::Elementwise;
-  first.told_layers = told_layers_;
+  first.recompute = recompute_given() ? base_.parallel.recompute : Recompute::Elementwise;
+  first.given_layers = given_layers_;
   first.offload = base_.parallel.offload;
   first.shard_size = base_.parallel.shard_size;
-  first.zero = zero_told() ? zero_ : wants_zero() ? 1 : 0;
+  first.zero = zero_given() ? zero_ : wants_zero() ? 1 : 0;
   std::vector<PlanChoice> out = {first};
-  if (zero_told() || first.data == 1) return out;
+  if (zero_given() || first.data == 1) return out;
   for (first.zero = 1; first.zero <= 3; ++first.zero) out.push_back(first);
   return out;
 }
@@ -215,7 +215,7 @@ std::vector<PlanChoice> Space::leaner(const PlanChoice& choice) const {
     change(next);
     out.push_back(next);
   };
-  if (!zero_told() && !told("optimizer-shard-size") && choice.zero >= 1 && choice.zero < 3) {
+  if (!zero_given() && !given("optimizer-shard-size") && choice.zero >= 1 && choice.zero < 3) {
     // Those that share a server may keep among themselves what moves in every micro-batch.
     const std::int64_t server = base_.parallel.machine.devices(Level::Socket),
                        group = server / (choice.tensor * choice.context);
@@ -223,12 +223,12 @@ std::vector<PlanChoice> Space::leaner(const PlanChoice& choice) const {
       add([&](PlanChoice& c) { ++c.zero, c.shard_size = group; });
   }
   for (const Recompute what : {Recompute::Selective, Recompute::Full})
-    if (what > choice.recompute && !recompute_told())
+    if (what > choice.recompute && !recompute_given())
       add([&](PlanChoice& c) { c.recompute = what; });
   for (const OffloadKind& kind : kOffloadKinds) {
     if (host_pool_of(base_) == HostPool::SameMemory) break;
-    const bool device_told = base_.asked_for.contains("remote-device");
-    if (choice.offload.*kind.offloads || told(kind.field) || device_told) continue;
+    const bool device_given = base_.given.contains("remote-device");
+    if (choice.offload.*kind.offloads || given(kind.field) || device_given) continue;
     add([&](PlanChoice& c) { c.offload.*kind.offloads = true; });
   }
   return out;

@@ -38,23 +38,23 @@ class Space {
   std::int64_t layers() const { return layers_; }
   /// The cheapest way to compute layers that goes with this one: another, or the same.
   Recompute less(Recompute what) const;
-  bool recompute_told() const { return told("recompute-granularity"); }
-  bool zero_told() const { return told("zero-stage"); }
+  bool recompute_given() const { return given("recompute-granularity"); }
+  bool zero_given() const { return given("zero-stage"); }
   /// Most chunks of a stage.
   std::int64_t most_chunks(std::int64_t stages) const { return (layers_ + 2) / stages; }
 
  private:
-  bool told(std::string_view knob) const { return is_told(knob, base_); }
+  bool given(std::string_view knob) const { return is_given(knob, base_); }
   bool wants_zero() const;
   bool legal(const PlanChoice& choice) const;
-  bool goes_with_told(const PlanChoice& frame) const;
+  bool goes_with_given(const PlanChoice& frame) const;
   std::vector<std::int64_t> chunks_of(const ScheduleDef& schedule, std::int64_t stages) const;
 
   const RunConfig& base_;
   std::int64_t devices_, layers_, zero_ = 0;
   bool precision_;
   std::vector<std::int64_t> layout_;  // that is told; empty: none is
-  std::string told_layers_;           // that are computed again; empty: none are told
+  std::string given_layers_;          // that are computed again; empty: none are told
 };
 
 /// Ways to number the ranks of a stage: the axes, outermost first. Those that only move axes of one

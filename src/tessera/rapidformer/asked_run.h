@@ -23,10 +23,10 @@ struct AskedRun {
   const OwnFamilies& families;
   bool pretraining = false;
   /// A file or a preset tells the rest: nothing is required, and nothing has a default of its own.
-  bool told_elsewhere = false;
+  bool given_elsewhere = false;
   std::optional<PretrainedModel> pretrained = {};  // a folder of transformers
   std::int64_t devices = 1, data_parallel = 1, global_batch_size = 0;
-  bool devices_told = false;
+  bool devices_given = false;
   bool several_processes = false;
   std::shared_ptr<const void> claim = {};  // of the output folder
 

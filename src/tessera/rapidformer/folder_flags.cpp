@@ -48,7 +48,7 @@ void take_names(AskedRun& run) {
 }
 
 /// --save, or else --output, or what the file says; empty: nothing does.
-std::string told_output(const AskedRun& run) {
+std::string given_output(const AskedRun& run) {
   const std::string* const save = run.flags.find("save");
   return save != nullptr ? *save : run.so_far().output;
 }
@@ -56,7 +56,7 @@ std::string told_output(const AskedRun& run) {
 void take_save(AskedRun& run) {
   if (const std::string* const save = run.flags.find("save"))
     return run.flags.set("output", {*save}, "--save");
-  if (run.flags.tells("output") || run.told_elsewhere) return;
+  if (run.flags.tells("output") || run.given_elsewhere) return;
   if (run.several_processes) {
     run.problems.add(
         "--save is missing: give a folder that all processes see, which has the "
@@ -102,7 +102,7 @@ void check_without_load(AskedRun& run) {
 
 /// Goes on from a checkpoint of `load`, in that folder where no other is told.
 void take_resume(AskedRun& run, const std::string& load) {
-  const std::string output = told_output(run);
+  const std::string output = given_output(run);
   const bool in_place = output.empty() || same_folder(load, output);
   if (const std::optional<std::int64_t> step = run.flags.count("ckpt-step")) {
     const std::string path = checkpoint_at(run, load, *step);

@@ -13,24 +13,24 @@ namespace {
 /// --devices, else what the file or the environment says; processes that another launcher started
 /// are counted by it.
 void take_devices(AskedRun& run, const EnvironmentVariables& environment, std::string& who) {
-  const std::optional<std::int64_t> told = run.flags.count("devices");
-  const bool in_file = !told && run.told_elsewhere && run.asks("devices");
+  const std::optional<std::int64_t> given = run.flags.count("devices");
+  const bool in_file = !given && run.given_elsewhere && run.asks("devices");
   const AskedDevices asked = asked_devices(environment);
-  run.devices = in_file ? run.so_far().parallel.devices : told.value_or(asked.all());
-  who = told ? "--devices" : in_file ? run.so_far().asked_for["devices"] : asked.who;
-  const bool counted = told || in_file || asked.hosts > 1;
+  run.devices = in_file ? run.so_far().parallel.devices : given.value_or(asked.all());
+  who = given ? "--devices" : in_file ? run.so_far().given["devices"] : asked.who;
+  const bool counted = given || in_file || asked.hosts > 1;
   const Launched launched =
       launch_of(environment, {.devices = counted ? run.devices : 0, .mpi = has_mpi()});
   run.several_processes = launched.how != Launched::Alone;
   if (in_file) return;
-  if (told) {
-    run.devices_told = true;
+  if (given) {
+    run.devices_given = true;
   } else if (run.several_processes && asked.hosts == 1) {
     run.devices = std::max(launched.size, 1);
     who = launched.who;
   } else if (run.devices > 1) {
     run.flags.set("devices", {text(run.devices)}, "--devices");
-    run.devices_told = true;
+    run.devices_given = true;
   }
 }
 
@@ -68,11 +68,11 @@ void take_batch(AskedRun& run) {
   const std::optional<std::int64_t> micro = run.flags.count("micro-batch-size"),
                                     global = run.flags.count("global-batch-size");
   if (run.data_parallel < 1) return;  // a problem
-  const std::optional<std::int64_t> told = run.count("global-batch-size");
-  run.global_batch_size = told.value_or(run.so_far().global_batch_size);
+  const std::optional<std::int64_t> given = run.count("global-batch-size");
+  run.global_batch_size = given.value_or(run.so_far().global_batch_size);
   if (!micro || *micro < 1) return;
   const std::int64_t at_a_time = *micro * run.data_parallel;
-  if (!told) {
+  if (!given) {
     run.global_batch_size = at_a_time;
     run.flags.set("global-batch-size", {text(at_a_time)}, "--micro-batch-size");
     return;
@@ -123,8 +123,8 @@ void take_virtual_stages(AskedRun& run) {
 void take_mesh_flags(AskedRun& run, const EnvironmentVariables& environment) {
   std::string who;
   take_devices(run, environment, who);
-  const std::int64_t told = run.count("data-parallel-size").value_or(0);
-  run.data_parallel = told > 0 ? told : data_parallel_of(run, who);
+  const std::int64_t given = run.count("data-parallel-size").value_or(0);
+  run.data_parallel = given > 0 ? given : data_parallel_of(run, who);
   take_batch(run);
   take_virtual_stages(run);
   if (const std::optional<double> minutes = run.flags.number("distributed-timeout-minutes")) {

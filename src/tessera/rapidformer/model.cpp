@@ -146,7 +146,7 @@ void ModelChoice::apply(RunConfig& config) const {
     config.model.family = theirs.model.family;
     for (const Field& field : fields()) {
       if (field.group == FieldGroup::Model && field.name != "family" &&
-          config.untold.contains(field.name))
+          config.defaulted.contains(field.name))
         set_text(field, config, get_text(field, theirs), field.name);
     }
   }

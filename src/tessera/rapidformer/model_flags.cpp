@@ -86,10 +86,10 @@ void refuse_words(AskedRun& run, const char* name, std::initializer_list<std::st
 
 /// In the file, or that of the preset; empty: they say nothing of it.
 std::string family_elsewhere(const AskedRun& run) {
-  if (!run.told_elsewhere) return "";
+  if (!run.given_elsewhere) return "";
   const RunConfig config = run.so_far();
-  const bool told = !config.preset.empty() || !config.untold.contains("family");
-  return told ? std::string(config.model.family.name()) : "";
+  const bool given = !config.preset.empty() || !config.defaulted.contains("family");
+  return given ? std::string(config.model.family.name()) : "";
 }
 
 /// Of the folder, of --family, or what tokenizer and layers say; nullptr: not known.
@@ -97,10 +97,10 @@ const ModelFamily* take_family(AskedRun& run) {
   refuse_words(run, "position-embedding-type", {"rope", "learned_absolute"});
   refuse_words(run, "normalization", {"LayerNorm", "RMSNorm"});
   const SaidOfLayers said = said_of_layers(run);
-  const std::string* const told = run.flags.find("family");
+  const std::string* const given = run.flags.find("family");
   const std::string elsewhere = family_elsewhere(run);
   const std::string* const type = run.flags.find("tokenizer-type");
-  std::string name = told != nullptr       ? *told
+  std::string name = given != nullptr      ? *given
                      : run.pretrained      ? std::string(run.pretrained->config().family.name())
                      : !elsewhere.empty()  ? elsewhere
                      : !said.flags.empty() ? said.families.front()
@@ -110,15 +110,15 @@ const ModelFamily* take_family(AskedRun& run) {
     run.problems.add(text(said.flags, said.flags.find(',') == std::string::npos ? " is" : " are",
                           " of family ", join(said.families, " or "),
                           ", and the model is of family ", name, "; leave out what does not hold"));
-  const bool is_told = told != nullptr || run.pretrained ||
-                       run.flags.find(kPretrained) != nullptr || run.flags.tells("init-from") ||
-                       run.told_elsewhere || run.has_loaded_model();
-  if (name.empty() && !is_told && run.whose == FlagsOf::Command)
+  const bool is_given = given != nullptr || run.pretrained ||
+                        run.flags.find(kPretrained) != nullptr || run.flags.tells("init-from") ||
+                        run.given_elsewhere || run.has_loaded_model();
+  if (name.empty() && !is_given && run.whose == FlagsOf::Command)
     run.problems.add(
         "which model? give --pretrained-model-name-or-path NAME, or a --tokenizer-type "
         "that says so (GPT2BPETokenizer gpt2, Llama2Tokenizer llama, "
         "BertWordPieceLowerCase bert), or --family");
-  if (!name.empty() && !is_told) run.flags.set("family", {name}, "--family");
+  if (!name.empty() && !is_given) run.flags.set("family", {name}, "--family");
   const ModelFamily* out = nullptr;
   if (!name.empty())
     Problems().gather([&] { out = &find_model(name, run.families); });  // configure() says it too

@@ -11,9 +11,9 @@
 #include "tessera/files/file.h"
 #include "tessera/launch/ranks.h"
 #include "tessera/pretrained/save_pretrained.h"
-#include "tessera/train/crew.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/programs.h"
+#include "tessera/train/rank_group.h"
 #include "tessera/train/validation.h"
 
 namespace tessera {
@@ -32,7 +32,7 @@ RunConfig of_loop(RunConfig config) {
           ", and a loop of the program's own has no checkpoints to go on from; begin with weights ",
           "by init-from, or use a template, whose runs are resumed");
   if (config.output.empty()) config.output = "unwritten";
-  if (config.untold.contains("eval-iters")) config.eval_iters = 0;  // gather() takes all
+  if (config.defaulted.contains("eval-iters")) config.eval_iters = 0;  // gather() takes all
   return config;
 }
 
@@ -58,7 +58,7 @@ OwnLoop::OwnLoop(const AskedTraining& asked, Console& console, OwnFunctions func
   samples_ = setup_->task().train_samples(*prepared_->data, sample_choices(config()));
   ranks_ = std::thread([this, &console] { run_ranks_of(console); });
   try {
-    on_leader([](Crew&) {});
+    on_leader([](RankGroup&) {});
   } catch (...) {
     ranks_.join();
     throw;
@@ -98,12 +98,12 @@ StepRecord OwnLoop::backward(const SampleBatch& batch) {
           "; take batches from train_batches(epoch)");
   StepRecord out;
   const auto begin = std::chrono::steady_clock::now();
-  on_leader([&](Crew& crew) {
-    crew.set_step(step_ + 1);
-    crew.run(kTrainProgram,
-             [&](BatchInputs& inputs) { samples_->fill(batch.first, batch.count, inputs); });
+  on_leader([&](RankGroup& group) {
+    group.set_step(step_ + 1);
+    group.run(kTrainProgram,
+              [&](BatchInputs& inputs) { samples_->fill(batch.first, batch.count, inputs); });
     const auto number = [&](const char* name) {
-      return crew.executor().scalar(kTrainProgram, name);
+      return group.executor().scalar(kTrainProgram, name);
     };
     out.loss = number("loss"), out.lr = number("lr"), out.grad_norm = number("grad_norm");
     out.ok = number("ok") != 0;
@@ -123,10 +123,10 @@ EvalPrediction OwnLoop::gather() {
   const std::int64_t batch = setup_->evaluation_batch();
   Validation measured(setup_->task().means, judge.get());
   for (std::int64_t first = 0; first < held_out->size(); first += batch) {
-    on_leader([&](Crew& crew) {
-      crew.run(kEvaluateProgram,
-               [&](BatchInputs& inputs) { held_out->fill(first, batch, inputs); });
-      measured.add(crew.executor(), first, std::min(batch, held_out->size() - first));
+    on_leader([&](RankGroup& group) {
+      group.run(kEvaluateProgram,
+                [&](BatchInputs& inputs) { held_out->fill(first, batch, inputs); });
+      measured.add(group.executor(), first, std::min(batch, held_out->size() - first));
     });
   }
   judge->scores();
@@ -136,8 +136,8 @@ EvalPrediction OwnLoop::gather() {
 }
 
 void OwnLoop::save_pretrained(const std::string& folder) {
-  on_leader([&](Crew& crew) {
-    const std::vector<CheckpointTensor> states = crew.states();
+  on_leader([&](RankGroup& group) {
+    const std::vector<CheckpointTensor> states = group.states();
     const auto find = [&](std::string_view name) -> const CheckpointTensor* {
       const auto found = std::ranges::find_if(states, [&](const CheckpointTensor& state) {
         return state.name == name && state.role == Role::Parameter;
@@ -156,11 +156,11 @@ void OwnLoop::save_pretrained(const std::string& folder) {
     if (const Tokenizer* const tokenizer = prepared_->data->vocabulary.made_elsewhere())
       how.tokenizer = tokenizer->files();
     tessera::save_pretrained(folder, config().model, parameters, how);
-    crew.forget_states();
+    group.forget_states();
   });
 }
 
-void OwnLoop::on_leader(const std::function<void(Crew& crew)>& work) {
+void OwnLoop::on_leader(const std::function<void(RankGroup& group)>& work) {
   std::unique_lock<std::mutex> hold(mutex_);
   if (!ended_) {
     work_ = &work;
@@ -178,9 +178,9 @@ void OwnLoop::run_ranks_of(Console& console) {
       WantedPrograms wanted = wanted_programs(*setup_);
       wanted.texts = 0;
       const int rank = world == nullptr ? 0 : world->rank();
-      Crew crew(compile_programs(*setup_, wanted, device, rank).plan, device, world, kFast);
-      if (rank > 0) return crew.follow();
-      lead(crew);
+      RankGroup group(compile_programs(*setup_, wanted, device, rank).plan, device, world, kFast);
+      if (rank > 0) return group.follow();
+      lead(group);
     });
   } catch (...) {
     failure = std::current_exception();
@@ -191,31 +191,31 @@ void OwnLoop::run_ranks_of(Console& console) {
   changed_.notify_all();
 }
 
-void OwnLoop::lead(Crew& crew) {
-  crew.run(kInitProgram);
-  if (prepared_->init) crew.load_weights(*prepared_->init, prepared_->anew);
-  if (prepared_->pretrained) crew.load_weights(*prepared_->pretrained, prepared_->anew);
+void OwnLoop::lead(RankGroup& group) {
+  group.run(kInitProgram);
+  if (prepared_->init) group.load_weights(*prepared_->init, prepared_->anew);
+  if (prepared_->pretrained) group.load_weights(*prepared_->pretrained, prepared_->anew);
   while (true) {
-    await_work(crew);
+    await_work(group);
     std::unique_lock<std::mutex> hold(mutex_);
     if (work_ == nullptr) break;  // no more will come
-    const std::function<void(Crew&)>& work = *work_;
+    const std::function<void(RankGroup&)>& work = *work_;
     hold.unlock();
-    work(crew);
+    work(group);
     hold.lock();
     work_ = nullptr;
     changed_.notify_all();
   }
-  crew.dismiss();
+  group.stop();
 }
 
-void OwnLoop::await_work(Crew& crew) {
+void OwnLoop::await_work(RankGroup& group) {
   const auto comes = [&] { return work_ != nullptr || ends_; };
   {
     std::unique_lock<std::mutex> hold(mutex_);
     if (changed_.wait_for(hold, kShortWait, comes)) return;
   }
-  crew.alone([&] {
+  group.on_lead([&] {
     std::unique_lock<std::mutex> hold(mutex_);
     changed_.wait(hold, comes);
   });

@@ -19,7 +19,7 @@
 
 namespace tessera {
 
-class Crew;
+class RankGroup;
 
 /// Samples of one step, by number.
 struct SampleBatch {
@@ -45,10 +45,10 @@ class OwnLoop {
 
  private:
   /// Runs `work` on the rank that leads, and returns when it has.
-  void on_leader(const std::function<void(Crew& crew)>& work);
+  void on_leader(const std::function<void(RankGroup& group)>& work);
   void run_ranks_of(Console& console);
-  void lead(Crew& crew);
-  void await_work(Crew& crew);
+  void lead(RankGroup& group);
+  void await_work(RankGroup& group);
   OwnFunctions keeping_predictions(OwnFunctions functions);
 
   OwnRun run_;
@@ -60,9 +60,9 @@ class OwnLoop {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  const std::function<void(Crew&)>* work_ = nullptr;  // that the leader is to do
-  bool ends_ = false;                                 // no more will come
-  bool ended_ = false;                                // no rank is left
+  const std::function<void(RankGroup&)>* work_ = nullptr;  // that the leader is to do
+  bool ends_ = false;                                      // no more will come
+  bool ended_ = false;                                     // no rank is left
   std::exception_ptr failure_;
   std::thread ranks_;
 };

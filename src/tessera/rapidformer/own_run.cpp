@@ -113,8 +113,8 @@ void OwnRun::take_datasets() {
     model.vocabulary = 1;  // nothing reads tokens
   take_lengths();
   const FamilyTask* const task = find_task(model);
-  if (task == nullptr || task->head.empty() || !config_.untold.contains("classes")) return;
-  if ((model.classes = count_classes(*datasets_.train)) > 0) config_.untold.erase("classes");
+  if (task == nullptr || task->head.empty() || !config_.defaulted.contains("classes")) return;
+  if ((model.classes = count_classes(*datasets_.train)) > 0) config_.defaulted.erase("classes");
 }
 
 /// As long as the rows that a model of the library reads.
@@ -122,7 +122,7 @@ void OwnRun::take_lengths() {
   ModelConfig& model = config_.model;
   const Features first = sample_of(*datasets_.train, 0);
   const auto take = [&](const char* field, std::int64_t* to, std::int64_t length) {
-    if (length > 0 && config_.untold.erase(field) > 0) *to = length;
+    if (length > 0 && config_.defaulted.erase(field) > 0) *to = length;
   };
   // The family of a folder is not known yet.
   const bool writes = model.task == kSeq2SeqLm.name || has_task(model, kSeq2SeqLm) ||
@@ -193,10 +193,11 @@ void OwnRun::require_padding_told(const TaskValues& inputs, const std::vector<Ta
   const std::int64_t batch = inputs.at(kIsSample).shape()[0], most = valid_choices(config_).most,
                      size = size_of(*datasets_.valid),
                      held_out = most > 0 ? std::min(size, most) : size;
-  const bool told = !loss.is_scalar() && std::ranges::any_of(known, [&](const TaskInput& input) {
-    return (input.ignorable || input.name == kIsSample) && is_read(inputs.at(input.name));
-  });
-  require(told || held_out % batch == 0, "the last of the batches to validate on has ",
+  const bool is_per_row =
+      !loss.is_scalar() && std::ranges::any_of(known, [&](const TaskInput& input) {
+        return (input.ignorable || input.name == kIsSample) && is_read(inputs.at(input.name));
+      });
+  require(is_per_row || held_out % batch == 0, "the last of the batches to validate on has ",
           held_out % batch, " of ", batch, " samples, as ", held_out, " are held out, and ",
           loss.is_scalar() ? "a scalar loss counts what fills it up"
                            : "the loss reads neither labels nor batch.is_sample(), which say so",

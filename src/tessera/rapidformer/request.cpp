@@ -22,7 +22,7 @@ constexpr const char* kPretraining = "pretraining";
 void take_task(AskedRun& run) {
   const std::string* const task = run.flags.find("task");
   if (task == nullptr) {
-    if (run.whose == FlagsOf::Command && !run.told_elsewhere)
+    if (run.whose == FlagsOf::Command && !run.given_elsewhere)
       run.problems.add(
           "--task is missing; give pretraining, sequence_classification, causal_lm or "
           "another one that --help lists");
@@ -35,7 +35,7 @@ void take_task(AskedRun& run) {
 
 /// What Megatron-LM requires. A line that ends too soon loses the flags below it.
 void require_flags(AskedRun& run) {
-  if (run.told_elsewhere) return;
+  if (run.given_elsewhere) return;
   struct Wanted {
     std::string_view name;
     std::vector<std::string_view> also;
@@ -88,11 +88,11 @@ constexpr OwnDefault kOfNewModels[] = {{"dropout", "0.1"}, {"attention-dropout",
 void take_defaults(RunConfig& config, const AskedRun& run) {
   const auto take = [&](std::span<const OwnDefault> all) {
     for (const OwnDefault& own : all) {
-      if (config.untold.contains(own.field))
+      if (config.defaulted.contains(own.field))
         set_text(*find_field(own.field).field, config, own.value, own.field);
     }
   };
-  if (run.told_elsewhere) return;
+  if (run.given_elsewhere) return;
   take(kAlways);
   if (config.epochs == 0) take(kInIterations);
   if (config.epochs > 0 && (config.eval_at_end || config.eval_every > 0)) take(kInEpochs);
@@ -157,7 +157,7 @@ AskedTraining read_rapidformer_flags(const Arguments& arguments, FlagsOf whose,
   AskedRun run{GivenFlags(arguments, families, problems, out.notices), problems, out.notices, whose,
                families};
   out.help = run.flags.help();
-  run.told_elsewhere = run.flags.find("config") != nullptr || run.flags.find("preset") != nullptr;
+  run.given_elsewhere = run.flags.find("config") != nullptr || run.flags.find("preset") != nullptr;
   take_task(run);
   require_flags(run);
   for (const auto& part : std::array<std::function<void()>, 5>{
@@ -169,7 +169,7 @@ AskedTraining read_rapidformer_flags(const Arguments& arguments, FlagsOf whose,
            },
            [&] { take_folder_flags(run); }})
     problems.gather(part);
-  out.devices_told = run.devices_told;
+  out.devices_given = run.devices_given;
   out.claim = run.claim;
   out.config = configure(run.flags.settings(), problems, out.notices, families);
   take_defaults(out.config, run);

@@ -67,9 +67,9 @@ ProcessResult version_of(const std::string& compiler) {
 }
 
 std::string found_compiler(const EnvironmentVariables& environment) {
-  const std::string told = value_of(environment, "CXX");
+  const std::string named = value_of(environment, "CXX");
   const std::vector<std::string> names =
-      told.empty() ? std::vector<std::string>{"c++", "g++", "clang++"} : std::vector{told};
+      named.empty() ? std::vector<std::string>{"c++", "g++", "clang++"} : std::vector{named};
   for (const std::string& name : names) {
     if (version_of(name).ok()) return name;
   }

@@ -17,7 +17,7 @@ constexpr const char* kBarStyle = R"(
   .first { fill: #8a94a3; }
   .reach { stroke: #1d2530; stroke-width: 1.4; }
   .who { text-anchor: end; }
-  .told { font-size: 10.5px; text-anchor: start; }
+  .shown { font-size: 10.5px; text-anchor: start; }
   @media (prefers-color-scheme: dark) { .reach { stroke: #e8ecf1; } })";
 
 }  // namespace
@@ -40,7 +40,7 @@ std::string bar_chart(const std::string& title, const std::vector<Bar>& all) {
       out += format("<path class=\"reach\" d=\"M%.2f %.2fh%.2f\"/>\n", x(bar.range->first),
                     y + kBar / 2, x(bar.range->second) - x(bar.range->first));
     const double end = std::max(x(bar.value), bar.range ? x(bar.range->second) : 0.0);
-    out += svg::written(end + 8, y + 14, "told", bar.told);
+    out += svg::written(end + 8, y + 14, "told", bar.shown);
     y += kRow;
   }
   return out + "</svg>\n";

@@ -10,7 +10,7 @@ namespace tessera {
 
 /// An amount with a name, what is written behind it, and the range that it was in, if there is one.
 struct Bar {
-  std::string name, told;
+  std::string name, shown;
   double value = 0;
   std::optional<std::pair<double, double>> range = {};  // lowest, highest
 };

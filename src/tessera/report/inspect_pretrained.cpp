@@ -55,7 +55,7 @@ std::string tokenizer_of(const std::string& folder, std::vector<std::string>& no
 std::string describe_pretrained(const std::string& folder) {
   RunConfig asked;
   asked.init_from = folder;
-  asked.untold.insert("task");
+  asked.defaulted.insert("task");
   const PretrainedModel model = open_pretrained(asked, OpenPretrained::Weights::Read);
   std::vector<std::string> notices = model.notices();
   Lines lines = {{"family", text(model.config().family)},

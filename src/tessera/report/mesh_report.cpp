@@ -8,7 +8,7 @@
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/ir/blocks.h"
 #include "tessera/report/json/reports.h"
-#include "tessera/train/facts.h"
+#include "tessera/train/run_requirements.h"
 
 namespace tessera {
 
@@ -130,13 +130,13 @@ std::string buckets_text(const std::vector<BucketUse>& buckets) {
 MeshReport mesh_report_of(const Compiled& compiled) {
   const std::vector<const Plan*> plans = plans_of(compiled);
   const Plan& plan = **std::ranges::max_element(
-      plans, {}, [](const Plan* stage) { return facts_of(*stage).sent_bytes(); });
+      plans, {}, [](const Plan* stage) { return requirements_of(*stage).sent_bytes(); });
   MeshReport out;
   out.mesh = to_text(plan.mesh);
   out.devices = plan.ranks();
   out.stages = plan.stages;
   out.stage = plan.stage();
-  out.sent = facts_of(plan).sent;
+  out.sent = requirements_of(plan).sent;
   out.flows = by_class(flows_of(plan.program(kTrainProgram)));
   out.buckets = plan.program(kTrainProgram).buckets;
   if (compiled.placed) out.placements = placements_of(*compiled.placed);

@@ -74,7 +74,7 @@ void add_facts(nlohmann::ordered_json& out, const std::vector<StageReport>& stag
 }  // namespace
 
 StageFacts stage_facts_of(const Plan& plan, const RunConfig& config) {
-  return {facts_of(plan), plan.state_bytes.device, plan.program(kTrainProgram).memory,
+  return {requirements_of(plan), plan.state_bytes.device, plan.program(kTrainProgram).memory,
           host_use(config, plan.host_bytes())};
 }
 

@@ -8,14 +8,14 @@
 
 #include "tessera/ir/strategy.h"
 #include "tessera/schedule/pipeline.h"
-#include "tessera/train/facts.h"
 #include "tessera/train/host_pool.h"
+#include "tessera/train/run_requirements.h"
 
 namespace tessera {
 
 /// Of a rank of a stage.
 struct StageFacts {
-  RankFacts rank;
+  RunRequirements rank;
   std::int64_t state_bytes = 0;
   MemoryUse memory;  // of the training step
   HostUse host;

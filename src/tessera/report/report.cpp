@@ -12,7 +12,7 @@
 #include "tessera/plan/memory_parts.h"
 #include "tessera/report/json/reports.h"
 #include "tessera/report/planned_pipeline.h"
-#include "tessera/train/facts.h"
+#include "tessera/train/run_requirements.h"
 #include "tessera/train/within_cap.h"
 
 namespace tessera {
@@ -135,10 +135,10 @@ std::string to_text(const std::vector<BlockUse>& blocks) {
 PlanReport report_of(const Compiled& compiled, const RunSetup& setup) {
   const RunConfig& config = setup.config;
   const std::vector<const Plan*> plans = plans_of(compiled);
-  std::vector<RankFacts> stages;
-  for (const Plan* plan : plans) stages.push_back(facts_of(*plan));
-  const RankFacts all = together(stages);
-  const auto fullest = std::ranges::find(stages, all.peak_bytes, &RankFacts::peak_bytes);
+  std::vector<RunRequirements> stages;
+  for (const Plan* plan : plans) stages.push_back(requirements_of(*plan));
+  const RunRequirements all = over_all_ranks(stages);
+  const auto fullest = std::ranges::find(stages, all.peak_bytes, &RunRequirements::peak_bytes);
   const Plan& plan = *plans[static_cast<std::size_t>(fullest - stages.begin())];
   const ProgramPlan& train = plan.program(kTrainProgram);
   PlanReport out;

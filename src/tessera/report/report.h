@@ -17,7 +17,7 @@
 #include "tessera/report/pipeline_report.h"
 #include "tessera/train/host_pool.h"
 #include "tessera/train/memory_choice.h"
-#include "tessera/train/outside.h"
+#include "tessera/train/outside_arena.h"
 #include "tessera/train/programs.h"
 
 namespace tessera {

@@ -78,9 +78,9 @@ void add_progress(const std::optional<RunConfig>& config, RunReport& report) {
 }
 
 void add_summary(const Json& summary, RunReport& report) {
-  const auto add = [&](const char* name, const char* key, const auto& told) {
+  const auto add = [&](const char* name, const char* key, const auto& to_words) {
     if (const std::optional<double> value = number(summary, key); value && *value > 0)
-      report.facts.emplace_back(name, told(*value));
+      report.facts.emplace_back(name, to_words(*value));
   };
   const auto plain = [](double value) { return format("%.4g", value); };
   const auto whole = [](double value) { return grouped(static_cast<std::int64_t>(value)); };

@@ -64,12 +64,12 @@ class MenuMaker {
   }
 
   /// True where each shard is one run of each dim, and no sum is of bools or of two kinds.
-  bool legal(const Choices& choices, const std::vector<Stands>& ins,
-             const std::vector<Stands>& outs) const {
-    const auto reads = [&](const Factors::Dims& dims, const Stands& stands) {
-      const Choices back = factors_on_axes(rule_, dims, stands, axes_);
+  bool legal(const Choices& choices, const std::vector<AxisPlacements>& ins,
+             const std::vector<AxisPlacements>& outs) const {
+    const auto reads = [&](const Factors::Dims& dims, const AxisPlacements& on_axes) {
+      const Choices back = factors_on_axes(rule_, dims, on_axes, axes_);
       for (int a = 0; a < axes_.count(); ++a) {
-        if (stands[at(a)] >= 0 && back[at(a)] != choices[at(a)]) return false;
+        if (on_axes[at(a)] >= 0 && back[at(a)] != choices[at(a)]) return false;
       }
       return true;
     };
@@ -78,26 +78,26 @@ class MenuMaker {
     }
     for (std::size_t r = 0; r < outs.size(); ++r) {
       if (!reads(rule_.outs[r], outs[r])) return false;
-      Stand partial = kWhole;
-      for (const Stand stand : outs[r]) {
-        if (!is_partial(stand)) continue;
-        if (partial != kWhole && partial != stand) return false;
-        if (stand == kPartialSum && call_.out(static_cast<int>(r)).dtype == DType::Bool)
+      AxisPlacement partial = kWhole;
+      for (const AxisPlacement on_axis : outs[r]) {
+        if (!is_partial(on_axis)) continue;
+        if (partial != kWhole && partial != on_axis) return false;
+        if (on_axis == kPartialSum && call_.out(static_cast<int>(r)).dtype == DType::Bool)
           return false;
-        partial = stand;
+        partial = on_axis;
       }
     }
     return true;
   }
 
   void offer(const Choices& choices) {
-    std::vector<Stands> ins, outs;
+    std::vector<AxisPlacements> ins, outs;
     for (int i = 0; i < call_.num_in(); ++i) ins.push_back(required(undecided_, choices, i, axes_));
     for (int r = 0; r < call_.num_out(); ++r) outs.push_back(natural(rule_, choices, r, axes_));
     if (use_.pinned == nullptr && !legal(choices, ins, outs)) return;
     const Forward forward = price_forward(choices, ins, outs);
-    std::vector<Stands> kept;
-    for (const Stands& stands : forward.outs) kept.push_back(without_partials(stands));
+    std::vector<AxisPlacements> kept;
+    for (const AxisPlacements& on_axes : forward.outs) kept.push_back(without_partials(on_axes));
     if (use_.kept != nullptr && !use_.kept->empty()) {
       for (std::size_t r = 0; r < kept.size(); ++r) kept[r] = (*use_.kept)[r];
       return take(choices, ins, forward, kept);
@@ -107,12 +107,12 @@ class MenuMaker {
 
   struct Forward {
     Cost cost = 0;
-    std::vector<Stands> outs;  // before sums are finished
+    std::vector<AxisPlacements> outs;  // before sums are finished
   };
 
   /// Each axis along which result 0 is a sum: finished whole, or in parts along a dim.
-  void scatter(int axis, const Choices& choices, const std::vector<Stands>& ins,
-               const Forward& forward, std::vector<Stands>& kept) {
+  void scatter(int axis, const Choices& choices, const std::vector<AxisPlacements>& ins,
+               const Forward& forward, std::vector<AxisPlacements>& kept) {
     if (axis == axes_.count() || forward.outs.empty()) return take(choices, ins, forward, kept);
     scatter(axis + 1, choices, ins, forward, kept);
     if (!is_partial(forward.outs[0][at(axis)])) return;
@@ -123,7 +123,7 @@ class MenuMaker {
         if (kept[0][at(a)] == d) cut *= axes_[a].size;
       }
       if (shape[d] % cut != 0) continue;
-      kept[0][at(axis)] = static_cast<Stand>(d);
+      kept[0][at(axis)] = static_cast<AxisPlacement>(d);
       scatter(axis + 1, choices, ins, forward, kept);
       kept[0][at(axis)] = kWhole;
     }
@@ -131,22 +131,22 @@ class MenuMaker {
 
   // ---- what they cost
 
-  Forward price_forward(const Choices& choices, const std::vector<Stands>& ins,
-                        const std::vector<Stands>& outs) {
+  Forward price_forward(const Choices& choices, const std::vector<AxisPlacements>& ins,
+                        const std::vector<AxisPlacements>& outs) {
     const bool stat = std::ranges::any_of(
         choices, [&](Choice c) { return c >= 0 && rule_.list[at(c)].kind == FactorKind::Stat; });
     if (!stat) return {work_of(prices_, call_, choices, flops_, bytes_, ins, outs), outs};
-    std::map<ValueId, Stands> told, wanted;
-    for (std::size_t i = 0; i < ins.size(); ++i) told[{expansion_ins_[i], 0}] = ins[i];
+    std::map<ValueId, AxisPlacements> given, wanted;
+    for (std::size_t i = 0; i < ins.size(); ++i) given[{expansion_ins_[i], 0}] = ins[i];
     for (std::size_t r = 0; r < outs.size(); ++r) wanted[expansion_outs_[r]] = outs[r];
-    const Placed placed = expansion_->place(prices_, told, wanted, nullptr);
+    const Placed placed = expansion_->place(prices_, given, wanted, nullptr);
     Forward out{placed.cost, {}};
-    for (const ValueId v : expansion_outs_) out.outs.push_back(placed.stands.at(v));
+    for (const ValueId v : expansion_outs_) out.outs.push_back(placed.on_axes.at(v));
     return out;
   }
 
-  void take(const Choices& choices, const std::vector<Stands>& ins, const Forward& forward,
-            const std::vector<Stands>& kept) {
+  void take(const Choices& choices, const std::vector<AxisPlacements>& ins, const Forward& forward,
+            const std::vector<AxisPlacements>& kept) {
     Cost cost = forward.cost;
     double bytes = 0;
     for (std::size_t r = 0; r < kept.size(); ++r) {
@@ -155,7 +155,7 @@ class MenuMaker {
       if (use_.read_back[r])
         bytes += static_cast<double>(type.bytes()) / static_cast<double>(prices_.parts(kept[r]));
     }
-    OpOption option{choices, ins, kept, std::vector<Stands>(ins.size())};
+    OpOption option{choices, ins, kept, std::vector<AxisPlacements>(ins.size())};
     if (gradient_) cost += price_gradient(option);
     if (cost == kNever) return;
     menu_.options.push_back(std::move(option));
@@ -165,18 +165,19 @@ class MenuMaker {
 
   /// Sets where the gradients of operands come to lie.
   Cost price_gradient(OpOption& option) {
-    std::map<ValueId, Stands> told, wanted;
-    for (std::size_t i = 0; i < option.ins.size(); ++i) told[{gradient_ins_[i], 0}] = option.ins[i];
+    std::map<ValueId, AxisPlacements> given, wanted;
+    for (std::size_t i = 0; i < option.ins.size(); ++i)
+      given[{gradient_ins_[i], 0}] = option.ins[i];
     for (std::size_t r = 0; r < option.kept.size(); ++r) {
-      told[{gradient_op_, static_cast<std::int32_t>(r)}] = option.kept[r];
-      if (gradient_douts_[r] >= 0) told[{gradient_douts_[r], 0}] = option.kept[r];
+      given[{gradient_op_, static_cast<std::int32_t>(r)}] = option.kept[r];
+      if (gradient_douts_[r] >= 0) given[{gradient_douts_[r], 0}] = option.kept[r];
     }
     for (std::size_t i = 0; i < option.ins.size(); ++i) {
       if (gradient_dins_[i].valid()) wanted[gradient_dins_[i]] = option.ins[i];
     }
-    const Placed placed = gradient_->place(prices_, told, wanted, &option.choices);
+    const Placed placed = gradient_->place(prices_, given, wanted, &option.choices);
     for (std::size_t i = 0; i < option.ins.size(); ++i) {
-      if (gradient_dins_[i].valid()) option.gradients[i] = placed.stands.at(gradient_dins_[i]);
+      if (gradient_dins_[i].valid()) option.gradients[i] = placed.on_axes.at(gradient_dins_[i]);
     }
     return placed.cost;
   }
@@ -197,20 +198,20 @@ class MenuMaker {
   void build_gradient() {
     Builder builder;
     std::vector<Value> ins, outs, douts, dins(at(call_.num_in()));
-    std::vector<NodeId> told;
+    std::vector<NodeId> given;
     for (int i = 0; i < call_.num_in(); ++i) {
       ins.push_back(builder.batch(text("in", i), call_.in(i)));
-      told.push_back(ins.back().id().node);
+      given.push_back(ins.back().id().node);
     }
-    gradient_ins_ = told;
+    gradient_ins_ = given;
     outs = builder.add_all(call_.op(), ins, call_.attrs());
     gradient_op_ = outs[0].id().node;
-    told.push_back(gradient_op_);
+    given.push_back(gradient_op_);
     for (int r = 0; r < call_.num_out(); ++r) {
       const bool flows = use_.flows[at(r)];
       douts.push_back(flows ? builder.batch(text("dout", r), call_.out(r)) : Value());
       gradient_douts_.push_back(flows ? douts.back().id().node : -1);
-      if (flows) told.push_back(douts.back().id().node);
+      if (flows) given.push_back(douts.back().id().node);
     }
     const auto wants = std::make_unique<bool[]>(at(call_.num_in()));
     for (int i = 0; i < call_.num_in(); ++i) wants[at(i)] = use_.wants[at(i)];
@@ -224,7 +225,7 @@ class MenuMaker {
       gradient_dins_.push_back(wants[at(i)] && din.valid() ? cast(din, call_.in(i).dtype).id()
                                                            : ValueId{});
     }
-    gradient_ = std::make_unique<SmallGraph>(builder.finish(), told);
+    gradient_ = std::make_unique<SmallGraph>(builder.finish(), given);
   }
 
   const OpCall& call_;

@@ -11,9 +11,10 @@ namespace tessera {
 /// One way: which factor each axis shards, and where results are kept, sums finished.
 struct OpOption {
   Choices choices;
-  std::vector<Stands> ins;        // where operands must lie
-  std::vector<Stands> kept;       // per result
-  std::vector<Stands> gradients;  // of operands: as backward leaves it, often a sum; empty: none
+  std::vector<AxisPlacements> ins;   // where operands must lie
+  std::vector<AxisPlacements> kept;  // per result
+  std::vector<AxisPlacements>
+      gradients;  // of operands: as backward leaves it, often a sum; empty: none
   friend bool operator==(const OpOption&, const OpOption&) = default;
 };
 
@@ -31,7 +32,7 @@ struct OpUse {
   std::vector<bool> flows;      // results through which a gradient comes
   std::vector<bool> read_back;  // results that backward reads
   const Choices* pinned = nullptr;
-  const std::vector<Stands>* kept = nullptr;  // pinned results; empty: as they come
+  const std::vector<AxisPlacements>* kept = nullptr;  // pinned results; empty: as they come
 
   bool any_gradient() const;
 };

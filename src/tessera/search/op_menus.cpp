@@ -106,7 +106,7 @@ class Classifier {
   Prices& prices_;
   OpDecisions decisions_;
   std::map<const OpDef*, std::vector<OpClass>> known_;
-  std::deque<std::vector<Stands>> pinned_values_;
+  std::deque<std::vector<AxisPlacements>> pinned_values_;
   OpMenus out_;
 };
 

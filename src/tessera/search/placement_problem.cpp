@@ -110,23 +110,23 @@ class PlacementProblem::Maker {
   void decide_leaf(NodeId id) {
     const Node& node = graph_.node(id);
     if (node.op == &kState) return decide_state(id);
-    Stands stands = axes_.whole();
-    if (node.op == &kBatch) stands = without_time(places_.batch(node));
-    p_.leaves_.emplace(id, stands);
-    auto& [ports, port_of, options] = fixed_[to_text(*axes_.write(stands, node.type().ndim()))];
+    AxisPlacements on_axes = axes_.whole();
+    if (node.op == &kBatch) on_axes = without_time(places_.batch(node));
+    p_.leaves_.emplace(id, on_axes);
+    auto& [ports, port_of, options] = fixed_[to_text(*axes_.write(on_axes, node.type().ndim()))];
     if (!ports) {
-      ports = std::make_shared<const Ports>(Ports{{stands, stands}});
+      ports = std::make_shared<const Ports>(Ports{{on_axes, on_axes}});
       port_of = std::make_shared<const std::vector<int>>(std::vector<int>{0});
       options = std::make_shared<const Options>(Options{{0}, {}});
     }
     offer({id, 0}, {decide(text(node.op->name, " %", id), node.block, options), ports, port_of});
   }
 
-  Stands without_time(Stands stands) const {
+  AxisPlacements without_time(AxisPlacements on_axes) const {
     for (int a = 0; a < axes_.count(); ++a) {
-      if (axes_.is_time(a)) stands[at(a)] = kWhole;
+      if (axes_.is_time(a)) on_axes[at(a)] = kWhole;
     }
-    return stands;
+    return on_axes;
   }
 
   /// Where some reader wants it; the update works there, and its sums end there.
@@ -139,12 +139,12 @@ class PlacementProblem::Maker {
     check(state != nullptr, "a state that is not listed: ", describing(graph_, id));
     Ports ports;
     if (is_pinned(*state)) {
-      const Stands use = places_.of(state->path).use;
+      const AxisPlacements use = places_.of(state->path).use;
       ports.push_back({use, use});
     } else {
       for (const Reader& reader : readers_[{id, 0}]) {
         for (const Port& port : *tables_.read_by(*menu(reader.node), reader.operand).ports)
-          add_once(ports, Port{port.stands, port.stands});
+          add_once(ports, Port{port.on_axes, port.on_axes});
       }
     }
     StateKey key{node.type(), ports_text(ports), bytes_beside(*state)};
@@ -156,8 +156,8 @@ class PlacementProblem::Maker {
     }
     ValueSource source = found->second;
     source.decision = decide(state->path, Name(state->path), state_options_.at(source.ports.get()));
-    auto forms = std::make_shared<std::vector<Stands>>();
-    for (const Port& port : *source.ports) forms->push_back(port.stands);
+    auto forms = std::make_shared<std::vector<AxisPlacements>>();
+    for (const Port& port : *source.ports) forms->push_back(port.on_axes);
     p_.states_.push_back({std::string(parameter_path(*state)), source.decision, node.type().ndim(),
                           std::move(forms)});
     offer({id, 0}, std::move(source));
@@ -184,7 +184,7 @@ class PlacementProblem::Maker {
     const auto whole = static_cast<double>(node.type().bytes());
     std::vector<int> each;
     for (std::size_t i = 0; i < ports.size(); ++i) {
-      const double local = whole / static_cast<double>(prices_.parts(ports[i].stands));
+      const double local = whole / static_cast<double>(prices_.parts(ports[i].on_axes));
       // The update reads the gradient, and reads and writes the state and what goes with it.
       const double kept = local * (2 + beside);
       options.costs.push_back(flow_.any() ? prices_.streamed(2 * kept - local) : 0);
@@ -200,9 +200,9 @@ class PlacementProblem::Maker {
   std::string ports_text(const Ports& ports) const {
     std::string out;
     for (const Port& port : ports) {
-      for (const Stand stand : port.stands) out += static_cast<char>('a' + stand);
+      for (const AxisPlacement on_axis : port.on_axes) out += static_cast<char>('a' + on_axis);
       out += '|';
-      for (const Stand stand : port.gradient) out += static_cast<char>('m' + stand);
+      for (const AxisPlacement on_axis : port.gradient) out += static_cast<char>('m' + on_axis);
       out += ' ';
     }
     return out;
@@ -297,8 +297,8 @@ Strategy PlacementProblem::pinned(const Picks& picks) const {
     out.ops.push_back(std::move(pin));
   }
   for (const StateDecision& state : states_) {
-    const Stands& stands = (*state.forms)[at(picks[at(state.decision)])];
-    out.pins.push_back({state.path, axes.write(stands, state.ndim)->sharding});
+    const AxisPlacements& on_axes = (*state.forms)[at(picks[at(state.decision)])];
+    out.pins.push_back({state.path, axes.write(on_axes, state.ndim)->sharding});
   }
   return out;
 }

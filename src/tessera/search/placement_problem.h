@@ -31,7 +31,7 @@ class PlacementProblem {
   int decision_of(NodeId id) const { return op_decisions_[static_cast<std::size_t>(id)]; }
   const OpMenu& menu_of(NodeId id) const { return *menus_.of[static_cast<std::size_t>(id)]; }
   /// Where a batch input or a constant lies.
-  const Stands& stands_of(NodeId leaf) const { return leaves_.at(leaf); }
+  const AxisPlacements& stands_of(NodeId leaf) const { return leaves_.at(leaf); }
   /// The strategy with the picks pinned: each op with operands and results, each parameter.
   Strategy pinned(const Picks& picks) const;
 
@@ -52,10 +52,10 @@ class PlacementProblem {
   struct StateDecision {
     std::string path;
     int decision = 0, ndim = 0;
-    std::shared_ptr<const std::vector<Stands>> forms;
+    std::shared_ptr<const std::vector<AxisPlacements>> forms;
   };
   std::vector<StateDecision> states_;
-  std::map<NodeId, Stands> leaves_;
+  std::map<NodeId, AxisPlacements> leaves_;
 };
 
 }  // namespace tessera

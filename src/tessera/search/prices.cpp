@@ -12,23 +12,23 @@ Cost picoseconds(double seconds) { return std::round(1e12 * seconds); }
 namespace {
 
 /// The axes that cut dim `d`, major first, each by its new name.
-std::string axes_on(const Stands& stands, int d, const std::vector<int>& names) {
+std::string axes_on(const AxisPlacements& on_axes, int d, const std::vector<int>& names) {
   std::string out;
   for (std::size_t a = 0; a < names.size(); ++a) {
-    if (stands[a] == d) out += static_cast<char>('a' + names[a]);
+    if (on_axes[a] == d) out += static_cast<char>('a' + names[a]);
   }
   return out;
 }
 
 /// The axes along which it is a sum, in no order, and of which kind.
-std::string sums_of(const Stands& stands, const std::vector<int>& names) {
+std::string sums_of(const AxisPlacements& on_axes, const std::vector<int>& names) {
   std::string out;
   for (std::size_t a = 0; a < names.size(); ++a) {
-    if (is_partial(stands[a])) out += static_cast<char>('a' + names[a]);
+    if (is_partial(on_axes[a])) out += static_cast<char>('a' + names[a]);
   }
   std::sort(out.begin(), out.end());
-  const auto sum = std::ranges::find_if(stands, is_partial);
-  return sum == stands.end() ? out : out + std::to_string(static_cast<int>(monoid_of(*sum)));
+  const auto sum = std::ranges::find_if(on_axes, is_partial);
+  return sum == on_axes.end() ? out : out + std::to_string(static_cast<int>(monoid_of(*sum)));
 }
 
 }  // namespace
@@ -70,18 +70,20 @@ bool Prices::alike(const std::vector<int>& names) const {
 }
 
 std::size_t Prices::Hash::operator()(const Key& key) const {
-  std::uint64_t h = key.stands * 0x9e3779b97f4a7c15u + key.type;
+  std::uint64_t h = key.on_axes * 0x9e3779b97f4a7c15u + key.type;
   h ^= h >> 29;
   return h * 0xbf58476d1ce4e5b9u;
 }
 
-std::uint64_t Prices::code(const Stands& stands) const {
+std::uint64_t Prices::code(const AxisPlacements& on_axes) const {
   std::uint64_t out = 0;
-  for (const Stand stand : stands) out = out << 4 | static_cast<std::uint64_t>(stand - kPartialMin);
+  for (const AxisPlacement on_axis : on_axes)
+    out = out << 4 | static_cast<std::uint64_t>(on_axis - kPartialMin);
   return out;
 }
 
-Cost Prices::move(const TensorType& type, const Stands& from, const Stands& to, Traffic traffic) {
+Cost Prices::move(const TensorType& type, const AxisPlacements& from, const AxisPlacements& to,
+                  Traffic traffic) {
   if (from == to) return 0;
   const CostWeights& weights = machine_.weights;
   const double weight = traffic == Traffic::Finish    ? weights.beta1
@@ -91,7 +93,7 @@ Cost Prices::move(const TensorType& type, const Stands& from, const Stands& to, 
   return weight == 1 || out == kNever ? out : std::round(weight * out);
 }
 
-Cost Prices::raw(const TensorType& type, const Stands& from, const Stands& to) {
+Cost Prices::raw(const TensorType& type, const AxisPlacements& from, const AxisPlacements& to) {
   std::size_t id = 0;
   while (id < types_.size() && !(types_[id] == type)) ++id;
   if (id == types_.size()) types_.push_back(type);
@@ -113,13 +115,14 @@ Cost Prices::raw(const TensorType& type, const Stands& from, const Stands& to) {
 
 /// Equal for moves that cost the same: of as many bytes between dims that are cut alike, whatever
 /// axes of one kind and dims are called. A dim that all ranks together divide may be any such dim.
-std::string Prices::like(const TensorType& type, const Stands& from, const Stands& to) const {
+std::string Prices::like(const TensorType& type, const AxisPlacements& from,
+                         const AxisPlacements& to) const {
   const auto kind = [&](int d) {
     return type.shape[d] % ranks_ == 0 ? std::string("*") : std::to_string(type.shape[d]);
   };
   std::vector<int> used, others;
   for (int d = 0; d < type.ndim(); ++d) {
-    const auto cut = [&](Stand stand) { return stand == d; };
+    const auto cut = [&](AxisPlacement on_axis) { return on_axis == d; };
     (std::ranges::any_of(from, cut) || std::ranges::any_of(to, cut) ? used : others).push_back(d);
   }
   // Moves may go over as many others, the largest ones (passes/redistribute.h).
@@ -145,10 +148,10 @@ Cost Prices::work(const KernelWork& kernel) const {
 
 Cost Prices::streamed(double bytes) const { return work({0, bytes}); }
 
-std::int64_t Prices::parts(const Stands& stands) const {
+std::int64_t Prices::parts(const AxisPlacements& on_axes) const {
   std::int64_t out = 1;
   for (int a = 0; a < axes_.count(); ++a) {
-    if (stands[at(a)] >= 0) out *= axes_[a].size;
+    if (on_axes[at(a)] >= 0) out *= axes_[a].size;
   }
   return out;
 }

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "tessera/ir/graph.h"
+#include "tessera/passes/axis_placements.h"
 #include "tessera/passes/decide.h"
 #include "tessera/passes/redistribute.h"
-#include "tessera/passes/stands.h"
 #include "tessera/search/decision_graph.h"
 
 namespace tessera {
@@ -29,25 +29,27 @@ class Prices {
 
   /// The cost of moving a value of that type between two placements, as partition does it
   /// (passes/redistribute.h); remembered. kNever: there is no way.
-  Cost move(const TensorType& type, const Stands& from, const Stands& to, Traffic traffic);
+  Cost move(const TensorType& type, const AxisPlacements& from, const AxisPlacements& to,
+            Traffic traffic);
   /// The cost of one kernel, as a rank runs it.
   Cost work(const KernelWork& kernel) const;
   /// The cost of reading or writing so many bytes.
   Cost streamed(double bytes) const;
   /// How many ranks share out what lies so.
-  std::int64_t parts(const Stands& stands) const;
+  std::int64_t parts(const AxisPlacements& on_axes) const;
 
  private:
   struct Key {
-    std::uint64_t type, stands;
+    std::uint64_t type, on_axes;
     friend bool operator==(const Key&, const Key&) = default;
   };
   struct Hash {
     std::size_t operator()(const Key& key) const;
   };
-  std::uint64_t code(const Stands& stands) const;
-  Cost raw(const TensorType& type, const Stands& from, const Stands& to);
-  std::string like(const TensorType& type, const Stands& from, const Stands& to) const;
+  std::uint64_t code(const AxisPlacements& on_axes) const;
+  Cost raw(const TensorType& type, const AxisPlacements& from, const AxisPlacements& to);
+  std::string like(const TensorType& type, const AxisPlacements& from,
+                   const AxisPlacements& to) const;
 
   bool alike(const std::vector<int>& names) const;
 

@@ -91,7 +91,7 @@ class Rounds {
     const Node& node = graph_.node(id);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId v = node.inputs[i];
-      const Stands &needs = option(id).ins[i], &back = option(id).gradients[i];
+      const AxisPlacements &needs = option(id).ins[i], &back = option(id).gradients[i];
       const TensorType& type = graph_.type(v);
       if (problem_.decision_of(v.node) >= 0) {
         out += between(type, option(v.node).kept[at(v.index)], needs, back);
@@ -113,8 +113,8 @@ class Rounds {
     return out;
   }
 
-  Cost between(const TensorType& type, const Stands& kept, const Stands& needs,
-               const Stands& back) const {
+  Cost between(const TensorType& type, const AxisPlacements& kept, const AxisPlacements& needs,
+               const AxisPlacements& back) const {
     const Cost there = prices_.move(type, kept, needs, Traffic::Between);
     if (back.size() == 0) return there;
     const bool sum = std::ranges::any_of(back, is_partial);
@@ -173,7 +173,7 @@ Solution solve_by_propagation(const Graph& graph, const Strategy& strategy, cons
     if (decision < 0 || found == nodes.end()) continue;
     const Node& node = placed.node(found->second);
     if (!same_types(placed, node, graph, graph.node(id))) continue;
-    std::vector<Stands> ins;
+    std::vector<AxisPlacements> ins;
     for (const ValueId input : node.inputs) {
       ins.push_back(axes.read(placed.result(input).placement->sharding));
       for (int a = 0; a < axes.count(); ++a) {

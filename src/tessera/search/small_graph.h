@@ -13,19 +13,19 @@ namespace tessera {
 /// A placed graph: the cost of moving and computing, and the placements of its values.
 struct Placed {
   Cost cost = 0;
-  std::map<ValueId, Stands> stands;
+  std::map<ValueId, AxisPlacements> on_axes;
 };
 
 class SmallGraph {
  public:
-  /// `graph`: in Form::Global. Nodes of `told` are not computed here: where their results lie is
+  /// `graph`: in Form::Global. Nodes of `given` are not computed here: where their results lie is
   /// said.
-  SmallGraph(Graph graph, std::vector<NodeId> told);
+  SmallGraph(Graph graph, std::vector<NodeId> given);
 
   /// `wanted`: where results would best lie. `like`: the factors of a told node, for those whose
   /// gradients they are.
-  Placed place(Prices& prices, std::map<ValueId, Stands> told,
-               const std::map<ValueId, Stands>& wanted, const Choices* like) const;
+  Placed place(Prices& prices, std::map<ValueId, AxisPlacements> given,
+               const std::map<ValueId, AxisPlacements>& wanted, const Choices* like) const;
   const Graph& graph() const { return graph_; }
   const Factors& rule(NodeId id) const { return ops_[static_cast<std::size_t>(id)].rule; }
 
@@ -33,9 +33,9 @@ class SmallGraph {
   struct Op {
     Factors rule;
     double flops = 0, bytes = 0, whole = 0;  // bytes as the op counts them; of all its values
-    bool told = false;
+    bool given = false;
   };
-  void place_op(Prices& prices, NodeId id, const std::map<ValueId, Stands>& wanted,
+  void place_op(Prices& prices, NodeId id, const std::map<ValueId, AxisPlacements>& wanted,
                 const Choices* like, Placed& out) const;
 
   Graph graph_;
@@ -45,6 +45,7 @@ class SmallGraph {
 /// Work of one op of which ranks compute such parts. `in` and `out`: where operands and results lie
 /// while it runs. The kernel has the price that predictions of plans give it (plan/price.h).
 Cost work_of(const Prices& prices, const OpCall& call, const Choices& choices, double flops,
-             double bytes, const std::vector<Stands>& in, const std::vector<Stands>& out);
+             double bytes, const std::vector<AxisPlacements>& in,
+             const std::vector<AxisPlacements>& out);
 
 }  // namespace tessera

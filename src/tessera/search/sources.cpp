@@ -32,8 +32,8 @@ const ValueSource& SourceTables::kept_by(const OpMenu& menu, int result) {
 }
 
 /// A gradient on its way from who reads a value to who made it.
-Cost SourceTables::come_back(const TensorType& type, const Stands& from, const Stands& to,
-                             bool of_state) {
+Cost SourceTables::come_back(const TensorType& type, const AxisPlacements& from,
+                             const AxisPlacements& to, bool of_state) {
   if (from.size() == 0) return 0;
   if (to.size() == 0) return kNever;  // where it is read, no gradient was counted on
   if (of_state) return prices_.move(type, from, to, Traffic::Parameter);
@@ -53,9 +53,9 @@ std::shared_ptr<const CostTable> SourceTables::between(const ValueSource& from, 
   std::vector<Cost> between;
   for (const Port& a : *from.ports) {
     for (const Port& b : *to.ports) {
-      between.push_back(
-          prices_.move(type, a.stands, b.stands, of_state ? Traffic::Parameter : Traffic::Between) +
-          come_back(type, b.gradient, a.gradient, of_state));
+      between.push_back(prices_.move(type, a.on_axes, b.on_axes,
+                                     of_state ? Traffic::Parameter : Traffic::Between) +
+                        come_back(type, b.gradient, a.gradient, of_state));
     }
   }
   CostTable made{static_cast<int>(from.port_of->size()), static_cast<int>(to.port_of->size()), {}};

@@ -13,8 +13,8 @@ namespace tessera {
 
 /// Where a value is for somebody who reads it, and as what its gradient comes back.
 struct Port {
-  Stands stands;
-  Stands gradient;  // empty: none comes back
+  AxisPlacements on_axes;
+  AxisPlacements gradient;  // empty: none comes back
   friend bool operator==(const Port&, const Port&) = default;
 };
 using Ports = std::vector<Port>;
@@ -49,7 +49,8 @@ class SourceTables {
                                            const ValueSource& to);
 
  private:
-  Cost come_back(const TensorType& type, const Stands& from, const Stands& to, bool of_state);
+  Cost come_back(const TensorType& type, const AxisPlacements& from, const AxisPlacements& to,
+                 bool of_state);
 
   const Graph& graph_;
   Prices& prices_;

@@ -175,8 +175,8 @@ std::vector<IntegerArray> kept_indices(const IndexSet& set,
     notices.push_back(made_anew(cached->base, "without digests, and other than they are to be"));
   keep_indices(set, made, notices);
   // From the files: what was made in memory is given back.
-  std::vector<std::string> told;
-  auto kept = cached_indices(set, told);
+  std::vector<std::string> problems;
+  auto kept = cached_indices(set, problems);
   return kept && kept->proven ? std::move(kept->arrays) : std::move(made);
 }
 

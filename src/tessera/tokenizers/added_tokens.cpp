@@ -55,9 +55,9 @@ AddedTokens::AddedTokens(const JsonPart& file, const Model& model, const Normali
       part.bad("there is no id left for '", token.content.substr(0, 60),
                "': the model has tokens up to the greatest; restore the file");
     if (is_new) ++next;
-    const std::int32_t told = part.number("id", token.id);
-    if (told != token.id)
-      notices.push_back(text("added token '", token.content, "' has id ", told,
+    const std::int32_t written = part.number("id", token.id);
+    if (written != token.id)
+      notices.push_back(text("added token '", token.content, "' has id ", written,
                              " in the file and is given id ", token.id,
                              ", as the reference gives it"));
     if (before != kNoId) {

@@ -182,14 +182,15 @@ std::string class_of_name(std::string_view name) {
 std::string class_of_configs(const nlohmann::json& config, const nlohmann::json& model_config,
                              bool byte_level) {
   const std::string in_config = text_at(config, "tokenizer_class"),
-                    told = in_config.empty() ? text_at(model_config, "tokenizer_class") : in_config,
+                    configured =
+                        in_config.empty() ? text_at(model_config, "tokenizer_class") : in_config,
                     type = text_at(model_config, "model_type");
   const std::string_view of_type = class_of_type(type);
-  if (told.empty()) {
+  if (configured.empty()) {
     if (type.empty()) return "";
     return of_type.empty() ? kFileClass : std::string(of_type);
   }
-  const std::string named = class_of_name(told);
+  const std::string named = class_of_name(configured);
   if (has_word(kWrongClass, type)) return std::string(of_type);
   return of_type == kFileClass || (named == "LlamaTokenizer" && byte_level) ? kFileClass : named;
 }

@@ -130,7 +130,7 @@ class SettingsReader {
     } else {
       found->second = std::move(token);
     }
-    out_.told.emplace(name);
+    out_.given.emplace(name);
   }
 
   /// The keys "..._token" of tokenizer_config.json or special_tokens_map.json.
@@ -255,7 +255,7 @@ const TokenText* Settings::role(std::string_view name) const {
 }
 
 void Settings::set_default(std::string_view role, std::string_view token) {
-  if (told.contains(role)) return;
+  if (given.contains(role)) return;
   for (auto& [key, of_role] : roles) {
     if (key == role) of_role = {.content = std::string(token)};
   }

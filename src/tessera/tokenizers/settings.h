@@ -36,7 +36,7 @@ struct Settings {
 
   /// By role, as "bos_token", in the order in which they are added; nullopt: there is none.
   std::vector<std::pair<std::string, std::optional<TokenText>>> roles;
-  std::set<std::string, std::less<>> told;  // roles that the files name, if only to say null
+  std::set<std::string, std::less<>> given;  // roles that the files name, if only to say null
   /// Special tokens without a role: "extra_special_tokens", and "additional_special_tokens" of
   /// special_tokens_map.json, which count where there are none of the first.
   std::optional<std::vector<TokenText>> extra, additional;

@@ -119,7 +119,7 @@ class TextStream {
  private:
   const Vocabulary& vocabulary_;
   std::vector<std::int32_t> ids_;  // those that the next text depends on
-  std::size_t told_ = 0;           // of these
+  std::size_t reported_ = 0;       // of these
 };
 
 /// The ids in a text, with blanks between. Errors: Fault::Data: a word that is no id below `below`,

@@ -10,7 +10,7 @@
 #include "tessera/models/judge.h"
 #include "tessera/token_files/samples.h"
 #include "tessera/train/host_pool.h"
-#include "tessera/train/outside.h"
+#include "tessera/train/outside_arena.h"
 
 namespace tessera {
 

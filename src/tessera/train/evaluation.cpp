@@ -47,7 +47,7 @@ constexpr std::string_view kDeviceFields[] = {"devices",
 void take_fields(RunConfig& to, const RunConfig& from, std::span<const std::string_view> names,
                  bool given_alone) {
   for (const std::string_view name : names) {
-    if (given_alone && from.untold.contains(name)) continue;
+    if (given_alone && from.defaulted.contains(name)) continue;
     const Field& field = *find_field(name).field;
     set_text(field, to, get_text(field, from), name);
   }
@@ -102,7 +102,7 @@ void open_model(const std::string& path, const RunConfig& asked, Evaluation& out
 
 /// A file whose name says what it is is read so, whatever that of the training was.
 void take_data_format(RunConfig& config, const RunConfig& asked) {
-  if (asked.untold.contains("data-format") && table_format(config.test_data.front()))
+  if (asked.defaulted.contains("data-format") && table_format(config.test_data.front()))
     config.data_format = kDataFormats[0];
 }
 
@@ -248,8 +248,8 @@ PredictionTable beside(const Evaluation& evaluation, const PredictionTable& pred
   return out;
 }
 
-PredictionTable written_texts(Crew& crew, const Evaluation& evaluation, const Task& task) {
-  TextModel model(crew, *task.text);
+PredictionTable written_texts(RankGroup& group, const Evaluation& evaluation, const Task& task) {
+  TextModel model(group, *task.text);
   const std::vector<Beginning> beginnings = beginnings_of(
       evaluation.sources, *task.text, evaluation.vocabulary, evaluation.config.model.vocabulary);
   PredictionTable out{{kPrediction}, {}};
@@ -318,21 +318,21 @@ Evaluation prepare_evaluation(const std::string& path, const RunConfig& asked, s
   return out;
 }
 
-void load_weights(Crew& crew, const Evaluation& evaluation) {
-  const std::string lacking = evaluation.checkpoint ? crew.load_weights(*evaluation.checkpoint)
-                                                    : crew.load_weights(*evaluation.pretrained);
+void load_weights(RankGroup& group, const Evaluation& evaluation) {
+  const std::string lacking = evaluation.checkpoint ? group.load_weights(*evaluation.checkpoint)
+                                                    : group.load_weights(*evaluation.pretrained);
   if (!lacking.empty() || (evaluation.pretrained && evaluation.pretrained->parameters().empty()))
     fail(Fault::Checkpoint, lacking.empty() ? "the folder has no weights" : lacking,
          ": what is not trained predicts nothing; give a model that was trained for the task");
 }
 
-Evaluated evaluate(Crew& crew, const RunSetup& setup, const Evaluation& evaluation) {
+Evaluated evaluate(RankGroup& group, const RunSetup& setup, const Evaluation& evaluation) {
   const Task& task = setup.task();
   const Dataset& data = *evaluation.data;
   const std::unique_ptr<Samples> samples = task.valid_samples(data, test_choices(setup.config));
   const std::unique_ptr<Judge> judge = task.judge ? task.judge(data) : nullptr;
   Validation measured(task.means, judge.get());
-  MeasuredRuns runs(crew);
+  MeasuredRuns runs(group);
   measure_samples(runs, *samples, setup.evaluation_batch(), measured, [] { return false; });
   const Texts* const texts = data.find_texts();
   const std::int64_t unscored =
@@ -340,15 +340,15 @@ Evaluated evaluate(Crew& crew, const RunSetup& setup, const Evaluation& evaluati
   return {samples->size() - unscored, measured.loss(), scores_of(task, measured, judge.get())};
 }
 
-PredictionTable predict(Crew& crew, const RunSetup& setup, const Evaluation& evaluation) {
+PredictionTable predict(RankGroup& group, const RunSetup& setup, const Evaluation& evaluation) {
   const Task& task = setup.task();
-  if (!evaluation.data) return beside(evaluation, written_texts(crew, evaluation, task), {});
+  if (!evaluation.data) return beside(evaluation, written_texts(group, evaluation, task), {});
   const Dataset& data = *evaluation.data;
   const std::unique_ptr<Samples> samples = task.valid_samples(data, test_choices(setup.config));
   const std::unique_ptr<Judge> judge = task.judge(data);
   judge->keep_probabilities();
   Validation measured(task.means, judge.get());
-  MeasuredRuns runs(crew);
+  MeasuredRuns runs(group);
   measure_samples(runs, *samples, setup.evaluation_batch(), measured, [] { return false; });
   return beside(evaluation, judge->table(), judged_but_not_wanted(evaluation));
 }

@@ -12,7 +12,7 @@
 #include "tessera/files/other_columns.h"
 #include "tessera/models/judge.h"
 #include "tessera/pretrained/pretrained_model.h"
-#include "tessera/train/crew.h"
+#include "tessera/train/rank_group.h"
 #include "tessera/train/run_setup.h"
 #include "tessera/train/written_sample.h"
 
@@ -47,20 +47,20 @@ Evaluation prepare_evaluation(const std::string& path, const RunConfig& asked, s
                               bool predicts);
 
 /// Loads the weights. Errors: Fault::Checkpoint: some parameters are missing, or others.
-void load_weights(Crew& crew, const Evaluation& evaluation);
+void load_weights(RankGroup& group, const Evaluation& evaluation);
 
 struct Evaluated {
   std::int64_t samples = 0;  // that are scored: rows without a label are not
   double loss = 0;
   NamedMeans scores;
 };
-/// Of the leader of a crew with program "evaluate".
-Evaluated evaluate(Crew& crew, const RunSetup& setup, const Evaluation& evaluation);
+/// Of the leader of a group with program "evaluate".
+Evaluated evaluate(RankGroup& group, const RunSetup& setup, const Evaluation& evaluation);
 
 /// What the model predicts, a line for each row of the data: the columns of the row that are no
 /// texts, "prediction", and probabilities (docs/fine-tuning.md). Of the leader, as above, or, of
 /// models that write, with the programs of writing_programs. Errors: Fault::Data: a column of the
 /// row has a name of those.
-PredictionTable predict(Crew& crew, const RunSetup& setup, const Evaluation& evaluation);
+PredictionTable predict(RankGroup& group, const RunSetup& setup, const Evaluation& evaluation);
 
 }  // namespace tessera

@@ -23,11 +23,11 @@ std::string longer_text(double times) {
 }
 
 /// "; what you asked for stands in the way: --micro-batch-size 8; without that it takes ..."
-std::string told_against(const RunConfig& config, std::int64_t least, Device& device) {
+std::string given_against(const RunConfig& config, std::int64_t least, Device& device) {
   const std::vector<std::string> asked = asked_against(config);
   if (asked.empty()) return "";
   RunConfig free = config;
-  free.asked_for.clear();
+  free.given.clear();
   free.parallel.recompute_layers = "all";
   MemorySearch search(free, device, 1);
   search.descend();
@@ -57,7 +57,7 @@ std::string file_hint(const RunConfig& config) {
   const std::int64_t least = search.at(leanest).capped_bytes;
   fail(Fault::Usage, what, bytes_text(least), " (", least,
        " bytes), the least of all that was tried, which takes ", flags_text(search.choice(leanest)),
-       told_against(config, least, device), file_hint(config),
+       given_against(config, least, device), file_hint(config),
        "; raise the cap, or share the model out: more --devices with --zero-stage 3, "
        "--tensor-model-parallel-size or --pipeline-model-parallel-size");
 }

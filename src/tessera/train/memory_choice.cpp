@@ -15,8 +15,7 @@ namespace {
 std::vector<std::int64_t> sizes_of(const RunConfig& config) {
   std::vector<std::int64_t> out = {config.micro_batch_size};
   const std::int64_t data = config.parallel.data();
-  if (config.asked_for.contains("micro-batch-size") || config.global_batch_size % data != 0)
-    return out;
+  if (config.given.contains("micro-batch-size") || config.global_batch_size % data != 0) return out;
   std::vector<std::int64_t> sizes = divisors_of(config.global_batch_size / data);
   std::ranges::reverse(sizes);
   for (const std::int64_t size : sizes) {
@@ -26,13 +25,13 @@ std::vector<std::int64_t> sizes_of(const RunConfig& config) {
 }
 
 bool recompute_asked(const RunConfig& config) {
-  return config.asked_for.contains("recompute-granularity") ||
-         config.asked_for.contains("checkpoint-activations");
+  return config.given.contains("recompute-granularity") ||
+         config.given.contains("checkpoint-activations");
 }
 
 bool may_offload(const RunConfig& config, const OffloadKind& kind) {
   return host_pool_of(config) != HostPool::SameMemory &&
-         !(config.parallel.offload.*kind.offloads) && !config.asked_for.contains(kind.field);
+         !(config.parallel.offload.*kind.offloads) && !config.given.contains(kind.field);
 }
 
 }  // namespace
@@ -47,7 +46,7 @@ void set_memory_choice(RunConfig& config, const MemoryChoice& choice) {
   config.recompute_granularity = to_text(choice.recompute);
   config.parallel.recompute_layers = choice.layers;
   config.micro_batch_size = choice.micro_batch_size;
-  for (const OffloadKind& kind : kOffloadKinds) config.*kind.told = choice.offload.*kind.offloads;
+  for (const OffloadKind& kind : kOffloadKinds) config.*kind.given = choice.offload.*kind.offloads;
 }
 
 std::string flags_text(const MemoryChoice& choice) {
@@ -84,7 +83,7 @@ MemorySpace memory_space_of(const RunConfig& config) {
     if (what == out.asked.recompute || (what > out.asked.recompute && !recompute_asked(config)))
       out.recompute.push_back(what);
   }
-  const bool free = !recompute_asked(config) && !config.asked_for.contains("recompute-layers");
+  const bool free = !recompute_asked(config) && !config.given.contains("recompute-layers");
   if (free && out.asked.recompute <= Recompute::Elementwise && out.asked.layers == "all")
     out.layers = layer_count(config.model);
   out.offload = {out.asked.offload};
@@ -102,8 +101,8 @@ MemorySpace memory_space_of(const RunConfig& config) {
 std::vector<std::string> asked_against(const RunConfig& config) {
   std::vector<std::string> out;
   const auto name = [&](std::string_view field) {
-    const auto found = config.asked_for.find(field);
-    if (found != config.asked_for.end()) out.push_back(found->second);
+    const auto found = config.given.find(field);
+    if (found != config.given.end()) out.push_back(found->second);
   };
   if (config.parallel.recompute != Recompute::Full) {
     name("recompute-granularity");

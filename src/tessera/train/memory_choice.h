@@ -30,7 +30,7 @@ std::string flags_text(const MemoryChoice& choice);
 struct OffloadKind {
   std::string_view word, field;  // "optimizer", "offload-optimizer"
   bool OffloadStrategy::*offloads;
-  bool RunConfig::*told;
+  bool RunConfig::*given;
 };
 inline constexpr OffloadKind kOffloadKinds[] = {
     {"optimizer", "offload-optimizer", &OffloadStrategy::moments, &RunConfig::offload_optimizer},
@@ -58,7 +58,7 @@ struct MemorySpace {
   std::int64_t size() const;
 };
 
-/// Of a complete configuration. Nothing that was asked for is taken back: what config.asked_for
+/// Of a complete configuration. Nothing that was asked for is taken back: what config.given
 /// names stays as it is, and anything else is only raised. Nothing is offloaded into the memory
 /// that it would leave. Sizes are about halves of each other, and 1, among those that share the
 /// step out evenly.

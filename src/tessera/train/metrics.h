@@ -12,7 +12,7 @@
 #include "tessera/plan/plan.h"
 #include "tessera/train/callbacks.h"
 #include "tessera/train/memory_choice.h"
-#include "tessera/train/outside.h"
+#include "tessera/train/outside_arena.h"
 
 namespace tessera {
 

@@ -7,7 +7,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/config/fields/row.h"
-#include "tessera/config/told_fields.h"
+#include "tessera/config/given_fields.h"
 #include "tessera/data/dataset.h"
 #include "tessera/data/images.h"
 #include "tessera/models/family.h"
@@ -45,11 +45,11 @@ bool trains_on_pictures(const RunConfig& config) {
 
 Dataset load_pictures(const RunConfig& config, const KnownModel&) {
   constexpr std::string_view kWhat = "pictures", kInstead = "leave it out";
-  refuse_told(config, {"vocabulary", "tokenizer", "tokenizer-type", "sample-order"}, kWhat,
-              kInstead);
-  refuse_told(config, data_fields(rows::kTokenFiles), kWhat, kInstead);
+  refuse_given(config, {"vocabulary", "tokenizer", "tokenizer-type", "sample-order"}, kWhat,
+               kInstead);
+  refuse_given(config, data_fields(rows::kTokenFiles), kWhat, kInstead);
   auto train = open_pictures(config.data, "data", config.model);
-  require(!train->of_one_class() || config.asked_for.contains("classes"), "data '", train->path(),
+  require(!train->of_one_class() || config.given.contains("classes"), "data '", train->path(),
           "': all pictures are of class ", train->label(0), ", so that there is nothing to tell ",
           "apart; give pictures of other classes too, or --classes ", train->classes() + 1,
           " if others follow");

@@ -81,7 +81,7 @@ class Preparation {
                            {model, known_.labels, path, parameters_of(weights)}, run_->notices);
   }
 
-  RunConfig config_, told_;
+  RunConfig config_, given_;
   Problems& problems_;
   std::vector<std::string> notices_, held_;
   std::optional<Source> from_, init_;  // where it goes on; whose weights it begins with
@@ -116,7 +116,7 @@ void Preparation::open_beginning() {
 }
 
 void Preparation::complete_fields() {
-  told_ = config_;
+  given_ = config_;
   complete(config_);
   problems_.gather([&] { find_columns(config_); });
   find_problems(config_, problems_);
@@ -200,7 +200,7 @@ void Preparation::count_epochs() {
       const std::int64_t in_epoch =
           files != nullptr ? task.token_files->samples_in_epoch(*files, sample_choices(config_))
                            : task.train_samples(*data_, sample_choices(config_))->size();
-      complete_epochs(config_, told_, in_epoch);
+      complete_epochs(config_, given_, in_epoch);
       if (from_) compare_epochs(config_, from_->run, notices_);
     });
   if (from_ && data_->token_files() != nullptr)
@@ -210,7 +210,7 @@ void Preparation::count_epochs() {
 /// What was found becomes the prepared run; the checkpoint or folder that it begins with follows.
 void Preparation::gather() {
   run_.emplace(PreparedRun{.config = std::move(config_),
-                           .told = std::move(told_),
+                           .given = std::move(given_),
                            .data = std::make_shared<const Dataset>(std::move(*data_)),
                            .ids = ids_,
                            .notices = std::move(notices_),

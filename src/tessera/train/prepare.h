@@ -18,7 +18,7 @@ struct Dataset;
 
 struct PreparedRun {
   RunConfig config;                               // complete; model.vocabulary is known
-  RunConfig told;                                 // as it was given: what is derived stays open
+  RunConfig given;                                // as it was given: what is derived stays open
   std::shared_ptr<const Dataset> data;            // not null
   std::shared_ptr<const Dataset> test = nullptr;  // all of it is held out; null: nothing is tested
   std::optional<Checkpoint> from = {};            // where it goes on
@@ -32,9 +32,9 @@ struct PreparedRun {
   std::vector<std::string> notices;
   std::vector<std::string> output_held;  // what_output_holds, before the checkpoint was chosen
 
-  /// `told` without what was told of this invocation alone: a copy of the file that a run writes
+  /// `given` without what was told of this invocation alone: a copy of the file that a run writes
   /// begins a run of its own, and permits nothing.
-  RunConfig told_of_a_run() const;
+  RunConfig to_repeat() const;
 };
 
 /// What numbers the training samples of a run have, and those that validation measures.

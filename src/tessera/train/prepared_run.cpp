@@ -11,8 +11,8 @@
 
 namespace tessera {
 
-RunConfig PreparedRun::told_of_a_run() const {
-  RunConfig out = told;
+RunConfig PreparedRun::to_repeat() const {
+  RunConfig out = given;
   out.resume = RunConfig().resume;
   out.allow_changes = false;
   return out;
@@ -21,12 +21,12 @@ RunConfig PreparedRun::told_of_a_run() const {
 void require_same_output(const PreparedRun& run) {
   const std::vector<std::string> now = what_output_holds(run.config.output);
   if (now == run.output_held) return;
-  const auto told = [](const std::vector<std::string>& names) {
+  const auto given = [](const std::vector<std::string>& names) {
     return names.empty() ? "nothing of a run" : join(names);
   };
   fail(Fault::Resource, "another run wrote into '", run.config.output,
-       "' while this one was being prepared: it held ", told(run.output_held), " and now holds ",
-       told(now), "; start again");
+       "' while this one was being prepared: it held ", given(run.output_held), " and now holds ",
+       given(now), "; start again");
 }
 
 CheckpointRecord checkpoint_record(const PreparedRun& run, std::int64_t step,

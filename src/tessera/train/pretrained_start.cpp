@@ -54,13 +54,13 @@ PretrainedModel open_pretrained(const RunConfig& config, OpenPretrained::Weights
   if (config.init_from_config || anew) weights = Weights::None;
   return PretrainedModel::open(config.init_from,
                                {.weights = weights,
-                                .task_given = !config.untold.contains("task"),
+                                .task_given = !config.defaulted.contains("task"),
                                 .or_else = ", or give --init-from-config to begin with random "
                                            "numbers alone"});
 }
 
 void take_model(RunConfig& config, const PretrainedModel& from) {
-  if (config.untold.contains("vocabulary") && tokenizer_choice(config).none() &&
+  if (config.defaulted.contains("vocabulary") && tokenizer_choice(config).none() &&
       Tokenizer::is_in(from.path())) {
     config.vocabulary = VocabularyKind::Tokenizer;
     config.tokenizer = from.path();
@@ -69,7 +69,7 @@ void take_model(RunConfig& config, const PretrainedModel& from) {
   theirs.model = from.config();
   if (has_made_tokens(config)) theirs.model.special_tokens.clear();
   for (const Field& field : fields()) {
-    if (field.group == FieldGroup::Model && config.untold.contains(field.name))
+    if (field.group == FieldGroup::Model && config.defaulted.contains(field.name))
       set_text(field, config, get_text(field, theirs), text(from.path(), ": ", field.name));
   }
 }

@@ -11,7 +11,7 @@
 #include "tessera/passes/partition.h"
 #include "tessera/train/metrics.h"
 #include "tessera/train/output_folder.h"
-#include "tessera/train/save_shares.h"
+#include "tessera/train/rank_shares.h"
 #include "tessera/train/step.h"
 
 namespace tessera {

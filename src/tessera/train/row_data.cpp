@@ -5,7 +5,7 @@
 #include "tessera/base/text.h"
 #include "tessera/base/words.h"
 #include "tessera/config/fields/row.h"
-#include "tessera/config/told_fields.h"
+#include "tessera/config/given_fields.h"
 #include "tessera/data/dataset.h"
 #include "tessera/data/images.h"
 #include "tessera/data/question_rows.h"
@@ -34,7 +34,7 @@ constexpr UsualTexts kUsualTexts[] = {{"sentence1", "sentence2"},
                                       {"review", ""}};
 constexpr std::string_view kUsualLabels[] = {"label", "labels", "Quality", "is_duplicate",
                                              "gold_label"};
-constexpr std::int64_t kMostUntoldContext = 512, kContextStep = 8;
+constexpr std::int64_t kMostOpenContext = 512, kContextStep = 8;
 
 TableOptions table_options(const RunConfig& config) {
   return {.format = find_word<TableFormat>(kTableFormats, config.data_format),
@@ -120,7 +120,7 @@ void complete_from_rows(RunConfig& config, const Dataset& data) {
   if (model.context != 0) return;
   ModelConfig any = model;
   any.context = 1;
-  const std::int64_t most = model.positions > 0 ? model.positions : kMostUntoldContext,
+  const std::int64_t most = model.positions > 0 ? model.positions : kMostOpenContext,
                      longest = task_of(any).longest_sample(data);
   model.context = std::min((longest + kContextStep - 1) / kContextStep * kContextStep, most);
   if (config.bucket_lengths.empty()) return;
@@ -132,10 +132,10 @@ Dataset load_row_data(const RunConfig& config, const KnownModel& model) try {
   refuse_token_files(config, config.data);
   if (!config.valid_data.empty()) refuse_token_files(config, config.valid_data);
   constexpr std::string_view kWhat = "rows of a table";
-  refuse_told(config, data_fields(rows::kTokenFiles), kWhat,
-              "leave it out, or give token files, as preprocess_data makes them");
-  refuse_told(config, {"reset-position-ids", "reset-attention-mask"}, kWhat,
-              "packing bfd does both");
+  refuse_given(config, data_fields(rows::kTokenFiles), kWhat,
+               "leave it out, or give token files, as preprocess_data makes them");
+  refuse_given(config, {"reset-position-ids", "reset-attention-mask"}, kWhat,
+               "packing bfd does both");
   RowsChoice choice = rows_choice(config);
   choice.known_labels = model.labels;
   choice.keeps_labels = model.keeps_labels;

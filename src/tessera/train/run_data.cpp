@@ -136,8 +136,8 @@ void check_data(PreparedRun& run, Problems& problems) {
              ", because no more pairs of tokens are twice in the text; vocab-size ", least,
              " is the same model without rows that no token uses"));
   // A resumed run keeps its vocabulary; of a learned one find_problems has told.
-  const bool told = c.vocabulary == VocabularyKind::Bpe &&
-                    c.model.vocabulary < vocabulary_for(c.model.family, kByteTokens);
+  const bool given = c.vocabulary == VocabularyKind::Bpe &&
+                     c.model.vocabulary < vocabulary_for(c.model.family, kByteTokens);
   const VocabularyKind kind = run.data->vocabulary.kind();
   // Of a folder's model that has fewer rows than its tokenizer has tokens, only ids that come
   // count.
@@ -148,7 +148,7 @@ void check_data(PreparedRun& run, Problems& problems) {
                                c.init_from, "' ", c.model.vocabulary,
                                " rows; a text with an id from ", c.model.vocabulary,
                                " on is refused"));
-  } else if (!run.from && !told && c.model.vocabulary < least) {
+  } else if (!run.from && !given && c.model.vocabulary < least) {
     problems.add(text(
         "vocab-size ", c.model.vocabulary, " is less than the ", known, " ",
         kind == VocabularyKind::Bpe || kind == VocabularyKind::Tokenizer ? "tokens" : to_text(kind),

@@ -5,16 +5,16 @@
 #include <cstdint>
 #include <string>
 
+#include "tessera/train/checkpoint_schedule.h"
 #include "tessera/train/epoch_judge.h"
 #include "tessera/train/measured_runs.h"
 #include "tessera/train/prepare.h"
-#include "tessera/train/run_saves.h"
 #include "tessera/train/run_setup.h"
 #include "tessera/train/run_texts.h"
 
 namespace tessera {
 
-/// On the leader of a crew whose plan has the program "evaluate", where anything is evaluated.
+/// On the leader of a group whose plan has the program "evaluate", where anything is evaluated.
 class RunEvaluations {
  public:
   /// What a run evaluates with; all outlive it.
@@ -25,7 +25,7 @@ class RunEvaluations {
     const Samples* held_out;  // nullptr: nothing is validated
     MeasuredRuns& runs;
     RunTexts& texts;
-    RunSaves& saves;
+    CheckpointSchedule& saves;
     MetricsFile& metrics;
     const TrainOptions& options;
     const std::string& output;  // wherever the working folder is by now
@@ -43,7 +43,7 @@ class RunEvaluations {
   bool validate(std::int64_t step, std::int64_t consumed);
   /// What the model predicts of the test data, with the weights of the best checkpoint where one is
   /// kept, else with those that `step`, the last, has left: nothing is trained after it. To be
-  /// called once the state at the end is saved. Errors: as of Crew::load_weights.
+  /// called once the state at the end is saved. Errors: as of RankGroup::load_weights.
   bool test(std::int64_t step);
 
  private:

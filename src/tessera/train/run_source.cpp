@@ -99,13 +99,13 @@ std::optional<Source> find_source(const RunConfig& config, Problems& problems,
 void take_model(RunConfig& config, const RecordedRun& from) {
   for (const Field& field : fields()) {
     if (field.group != FieldGroup::Model && field.on_resume != OnResume::Model) continue;
-    if (config.untold.contains(field.name))
+    if (config.defaulted.contains(field.name))
       set_text(field, config, get_text(field, from.config), field.name);
   }
   // Follow from the packing of its documents.
   if (from.config.packing == to_text(Packing::Bfd)) {
-    if (config.untold.contains("reset-position-ids")) config.model.reset_positions = false;
-    if (config.untold.contains("reset-attention-mask")) config.model.reset_attention = false;
+    if (config.defaulted.contains("reset-position-ids")) config.model.reset_positions = false;
+    if (config.defaulted.contains("reset-attention-mask")) config.model.reset_attention = false;
   }
   if (config.vocabulary == VocabularyKind::Tokenizer && tokenizer_choice(config).none()) {
     config.tokenizer = from.config.tokenizer;
@@ -115,7 +115,7 @@ void take_model(RunConfig& config, const RecordedRun& from) {
     config.vocab_extra_ids = from.config.vocab_extra_ids;
   }
   // As many as the data had: stays open in config.toml.
-  if (config.untold.contains("vocab-size") && from.vocabulary.kind() != VocabularyKind::Bpe &&
+  if (config.defaulted.contains("vocab-size") && from.vocabulary.kind() != VocabularyKind::Bpe &&
       from.config.model.vocabulary == vocabulary_for(from.config.model.family, from.vocabulary))
     config.model.vocabulary = 0;
   // A preset leaves the size open; that of learned tokens is not to be found in the data.

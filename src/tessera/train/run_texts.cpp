@@ -32,7 +32,7 @@ void RunTexts::show(std::int64_t step) {
   const GenerateOptions options{.tokens = config.sample_tokens,
                                 .temperature = task_.text->temperature,
                                 .seed = static_cast<std::uint64_t>(config.seed)};
-  TextModel model(crew_, writing_to_an_end(*task_.text, config, run_.data->vocabulary));
+  TextModel model(group_, writing_to_an_end(*task_.text, config, run_.data->vocabulary));
   unless_not_finite(step, "sample", [&] {
     tell(options_.callbacks, &TrainCallback::on_sample, step,
          sample_to_show(model, task_, shown_, run_.data->vocabulary, options));
@@ -43,7 +43,7 @@ bool RunTexts::score(std::int64_t step, const Samples& samples, NamedMeans& mean
   const std::int64_t count = std::min(run_.config.eval_texts, samples.size());
   if (count == 0) return true;
   const Vocabulary& vocabulary = run_.data->vocabulary;
-  TextModel model(crew_, *task_.text);
+  TextModel model(group_, *task_.text);
   std::vector<std::string> sources, written, references;
   std::vector<Beginning> beginnings;
   for (std::int64_t i = 0; i < count; ++i) {

@@ -12,13 +12,13 @@
 
 namespace tessera {
 
-/// On the leader of a crew whose plan has the programs for RunConfig::sample_every or eval_texts.
+/// On the leader of a group whose plan has the programs for RunConfig::sample_every or eval_texts.
 class RunTexts {
  public:
   /// All must outlive it. `shown`: what a text is shown of.
-  RunTexts(Crew& crew, const Task& task, const PreparedRun& run, const Samples& shown,
+  RunTexts(RankGroup& group, const Task& task, const PreparedRun& run, const Samples& shown,
            const TrainOptions& options)
-      : crew_(crew), task_(task), run_(run), shown_(shown), options_(options) {}
+      : group_(group), task_(task), run_(run), shown_(shown), options_(options) {}
 
   /// Tells the callbacks a text that the model writes now.
   void show(std::int64_t step);
@@ -33,7 +33,7 @@ class RunTexts {
   /// Calls `write`; logits that are not finite end no run.
   void unless_not_finite(std::int64_t step, const char* what, const std::function<void()>& write);
 
-  Crew& crew_;
+  RankGroup& group_;
   const Task& task_;
   const PreparedRun& run_;
   const Samples& shown_;

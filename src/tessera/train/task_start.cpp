@@ -23,8 +23,8 @@ std::string labels_text(std::int64_t classes, const std::vector<std::string>& na
 void leave_open_to_rows(RunConfig& config, bool start) {
   ModelConfig& model = config.model;
   if (!is_of_rows(model)) return;
-  if (config.untold.contains("classes")) model.classes = 0;
-  if (!config.untold.contains("context")) return;
+  if (config.defaulted.contains("classes")) model.classes = 0;
+  if (!config.defaulted.contains("context")) return;
   if (start && model.positions == 0 && reads_field(model, "positions"))
     model.positions = model.context;
   model.context = 0;

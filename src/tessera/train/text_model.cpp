@@ -36,11 +36,11 @@ std::vector<double> finite_row(const float* values, std::int64_t width, std::int
 
 }  // namespace
 
-TextModel::TextModel(Crew& crew, const TextWriting& writing)
-    : crew_(crew),
+TextModel::TextModel(RankGroup& group, const TextWriting& writing)
+    : group_(group),
       writing_(writing),
-      rows_(shape_of_ids(crew.plan(), kPrefillProgram)[0]),
-      most_(shape_of_ids(crew.plan(), kPrefillProgram)[1]) {}
+      rows_(shape_of_ids(group.plan(), kPrefillProgram)[0]),
+      most_(shape_of_ids(group.plan(), kPrefillProgram)[1]) {}
 
 std::int64_t TextModel::most_behind(std::int64_t length) const {
   if (writing_.source == 0) return std::numeric_limits<std::int64_t>::max();
@@ -61,10 +61,10 @@ void TextModel::begin(std::span<const Tokens> sources) {
   first_ = held_ = 0;
   sources_.assign(sources.begin(), sources.end());
   texts_.clear();
-  crew_.run(kBeginProgram);
+  group_.run(kBeginProgram);
   begun_ = true;
   if (sources_.empty()) return;
-  crew_.run(kReadSourceProgram, [&](BatchInputs& batch) {
+  group_.run(kReadSourceProgram, [&](BatchInputs& batch) {
     const std::span<std::int32_t> ids = batch.fill<std::int32_t>("source");
     std::ranges::fill(ids, writing_.pad);
     for (std::int64_t row = 0; row < rows_; ++row)
@@ -95,7 +95,7 @@ void TextModel::require_texts(std::span<const Tokens> texts) const {
 
 const char* TextModel::feed(std::span<const Tokens> texts, std::int64_t begin, std::int64_t count) {
   const char* const program = count == 1 ? kDecodeProgram : kPrefillProgram;
-  crew_.run(program, [&](BatchInputs& batch) {
+  group_.run(program, [&](BatchInputs& batch) {
     const std::span<std::int32_t> ids = batch.fill<std::int32_t>("ids");
     const std::int64_t width = std::ssize(ids) / rows_;
     std::ranges::fill(ids, 0);  // what follows the last token is seen by none of these
@@ -126,7 +126,7 @@ std::vector<std::vector<double>> TextModel::next(std::span<const Tokens> texts) 
     program = feed(texts, begin, count);
     held_ += count;
   }
-  const HostTensor logits = crew_.executor().metric(program, "logits");
+  const HostTensor logits = group_.executor().metric(program, "logits");
   const std::int64_t width = logits.numel() / rows_;
   std::vector<std::vector<double>> out;
   for (std::int64_t row = 0; row < rows_; ++row)
@@ -149,7 +149,7 @@ void TextModel::reorder(std::span<const std::int32_t> rows) {
   if (!moves) return;
   const std::vector<Tokens> before = texts_;
   for (std::size_t i = 0; i < texts_.size(); ++i) texts_[i] = before[index(rows[i])];
-  crew_.run(kReorderProgram, [&](BatchInputs& batch) { batch.set<std::int32_t>("rows", rows); });
+  group_.run(kReorderProgram, [&](BatchInputs& batch) { batch.set<std::int32_t>("rows", rows); });
 }
 
 }  // namespace tessera

@@ -8,16 +8,16 @@
 #include <vector>
 
 #include "tessera/models/task.h"
-#include "tessera/train/crew.h"
+#include "tessera/train/rank_group.h"
 
 namespace tessera {
 
 using Tokens = std::vector<std::int32_t>;
 
-/// On the leader of a crew whose plan has the programs of writing_programs().
+/// On the leader of a group whose plan has the programs of writing_programs().
 class TextModel {
  public:
-  TextModel(Crew& crew, const TextWriting& writing);
+  TextModel(RankGroup& group, const TextWriting& writing);
 
   /// How many texts it continues at a time: the rows of its programs.
   std::int64_t rows() const { return rows_; }
@@ -50,7 +50,7 @@ class TextModel {
   /// did.
   const char* feed(std::span<const Tokens> texts, std::int64_t begin, std::int64_t count);
 
-  Crew& crew_;
+  RankGroup& group_;
   TextWriting writing_;
   std::int64_t rows_, most_;             // most tokens that are read at a time
   bool begun_ = false;                   // the caches have values of this model

@@ -6,7 +6,7 @@
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
 #include "tessera/config/fields/row.h"
-#include "tessera/config/told_fields.h"
+#include "tessera/config/given_fields.h"
 #include "tessera/data/dataset.h"
 #include "tessera/files/other_kinds.h"
 #include "tessera/models/family.h"
@@ -52,14 +52,15 @@ void settle_token_files(RunConfig& config, const Dataset& data) {
 Dataset load_token_files(const RunConfig& config, const KnownModel& model) {
   constexpr std::string_view kWhat = "token files";
   if (config.vocabulary != VocabularyKind::Tokenizer)
-    refuse_told(config, {"vocabulary"}, kWhat,
-                "their ids are the tokens, so leave it out and give their tokenizer or vocab-size");
-  refuse_told(config, {"held-out"}, kWhat, "give split, as 98,2,0, or valid-data");
-  refuse_told(config, {"sample-order"}, kWhat, "their samples are shuffled as Megatron-LM does");
+    refuse_given(
+        config, {"vocabulary"}, kWhat,
+        "their ids are the tokens, so leave it out and give their tokenizer or vocab-size");
+  refuse_given(config, {"held-out"}, kWhat, "give split, as 98,2,0, or valid-data");
+  refuse_given(config, {"sample-order"}, kWhat, "their samples are shuffled as Megatron-LM does");
   if (!config.valid_data.empty()) {
     require(names_token_files(config.valid_data), "valid-data '", config.valid_data.front(),
             "' is a text, and data is token files; give prefixes of token files for both");
-    refuse_told(config, {"split"}, "valid-data", "all of data trains, so leave one of them out");
+    refuse_given(config, {"split"}, "valid-data", "all of data trains, so leave one of them out");
   }
   const Vocabulary vocabulary = vocabulary_of(config, model.vocabulary);
   const std::int64_t eod_token = eod_token_of(config, vocabulary);
@@ -97,8 +98,8 @@ void refuse_fields_of_token_files(const RunConfig& config) {
   require(!config.model.reset_positions && !config.model.reset_attention,
           "reset-position-ids and reset-attention-mask do nothing with a text, which is one ",
           "document; leave them out, or give token files, as preprocess_data makes them");
-  refuse_told(config, data_fields(rows::kTokenFiles), "a text",
-              "leave it out, or give token files, as preprocess_data makes them");
+  refuse_given(config, data_fields(rows::kTokenFiles), "a text",
+               "leave it out, or give token files, as preprocess_data makes them");
 }
 
 void refuse_parts_of_token_files(const std::vector<std::string>& paths) {

@@ -10,19 +10,19 @@
 #include "tessera/files/file.h"
 #include "tessera/models/family.h"
 #include "tessera/train/about_run.h"
-#include "tessera/train/crew.h"
+#include "tessera/train/checkpoint_schedule.h"
 #include "tessera/train/event_file.h"
-#include "tessera/train/facts.h"
 #include "tessera/train/free_memory.h"
 #include "tessera/train/host_pool.h"
 #include "tessera/train/output_check.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/product_rate.h"
 #include "tessera/train/programs.h"
+#include "tessera/train/rank_group.h"
 #include "tessera/train/recorder.h"
 #include "tessera/train/run_evaluations.h"
-#include "tessera/train/run_facts.h"
-#include "tessera/train/run_saves.h"
+#include "tessera/train/run_requirements.h"
+#include "tessera/train/run_summary.h"
 #include "tessera/train/run_texts.h"
 #include "tessera/train/within_cap.h"
 
@@ -48,7 +48,7 @@ class Trainer {
   const RunConfig& config() const { return setup_.config; }
   const Task& task() const { return setup_.task(); }
   std::int64_t first_step() const { return run_.from ? run_.from->record().step : 0; }
-  std::int64_t samples() const { return crew_->count_of(kSamplesState); }  // consumed
+  std::int64_t samples() const { return group_->count_of(kSamplesState); }  // consumed
   const TrainProgram& next_program() const;
   StepRecord attempt();
   void after_step(const StepRecord& record);
@@ -79,9 +79,9 @@ class Trainer {
   const std::unique_ptr<Samples> held_out_;  // none: nothing is validated
   const std::string output_;                 // wherever the working folder is by now
   OutputLock lock_;
-  std::optional<RankSaver> share_;  // this rank's of saves
-  std::optional<Crew> crew_;
-  std::optional<RunSaves> saves_;
+  std::optional<RankWriter> share_;  // this rank's of saves
+  std::optional<RankGroup> group_;
+  std::optional<CheckpointSchedule> saves_;
   std::optional<RunTexts> texts_;
   std::optional<MeasuredRuns> runs_;
   RunMemory memory_;
@@ -100,7 +100,7 @@ class Trainer {
   std::int64_t tokens_ = 0;  // of the steps that were done
   double full_steps_ = 0;    // as many on the longest samples would have been as much work
   double product_rate_ = 0;  // FLOP/s of one device
-  RankFacts facts_;          // of all ranks
+  RunRequirements facts_;    // of all ranks
 };
 
 Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
@@ -128,7 +128,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
     recorder_.emplace(absolute_path(config().profile), config().profile_steps, device);
   product_rate_ = product_rate_for(setup_, last_ - step_, device);
   Compiled compiled = compile_programs(setup_, wanted_programs(setup_), device);
-  facts_ = facts_of_all(compiled.plan, options_.world);
+  facts_ = requirements_of_all(compiled.plan, options_.world);
   require_within_cap(config(), facts_);
   RunStart start = run_start(setup_, compiled, facts_);
   start.about = about_run(run_, setup_, *samples_);
@@ -141,37 +141,38 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   memory_.outside = outside_arena(compiled, run_.data->find_texts() == nullptr
                                                 ? 0
                                                 : std::ssize(run_.data->texts().tokens.all()));
-  crew_.emplace(std::move(compiled.plan), device, options_.world, options_.executor);
-  crew_->set_saver(*share_);
-  runs_.emplace(*crew_);
+  group_.emplace(std::move(compiled.plan), device, options_.world, options_.executor);
+  group_->set_writer(*share_);
+  runs_.emplace(*group_);
   saves_.emplace(
-      config(), options_, lock_, *crew_, *share_,
+      config(), options_, lock_, *group_, *share_,
       [this] { return checkpoint_record(run_, step_, samples()); }, [this] { return ended(); });
-  texts_.emplace(*crew_, task(), run_, held_out_ ? *held_out_ : *samples_, options_);
-  memory_.arena_bytes = crew_->plan().peak_bytes();
-  memory_.huge_page_bytes = crew_->executor().huge_page_bytes();
+  texts_.emplace(*group_, task(), run_, held_out_ ? *held_out_ : *samples_, options_);
+  memory_.arena_bytes = group_->plan().peak_bytes();
+  memory_.huge_page_bytes = group_->executor().huge_page_bytes();
   tell(&TrainCallback::on_memory, memory_);
-  if (recorder_) recorder_->reserve(crew_->executor(), kTrainProgram);
-  crew_->require_shared_folder(absolute_path(checkpoints_folder(config())), options_.calls);
+  if (recorder_) recorder_->reserve(group_->executor(), kTrainProgram);
+  group_->require_shared_folder(absolute_path(checkpoints_folder(config())), options_.calls);
   if (run_.from) {
-    crew_->load(*run_.from);
+    group_->load(*run_.from);
     saves_->goes_on_from(*run_.from);
   } else {
-    crew_->run(kInitProgram);
-    const std::string lacking = run_.init         ? crew_->load_weights(*run_.init, run_.anew)
-                                : run_.pretrained ? crew_->load_weights(*run_.pretrained, run_.anew)
-                                                  : "";
+    group_->run(kInitProgram);
+    const std::string lacking = run_.init ? group_->load_weights(*run_.init, run_.anew)
+                                : run_.pretrained
+                                    ? group_->load_weights(*run_.pretrained, run_.anew)
+                                    : "";
     if (!lacking.empty()) tell(&TrainCallback::on_notice, lacking);
   }
   // Only now is anything that an earlier run left behind changed.
-  crew_->alone([&] {
+  group_->on_lead([&] {
     if (!run_.from) {  // of a run that is replaced
       for (const std::string& problem : remove_run(output_, options_.calls))
         tell(&TrainCallback::on_notice, problem);
     }
     metrics_.emplace(in_folder(output_, kMetricsFile), step_, options_.calls);
     events_ = event_file(config(), step_, options_.calls);
-    lock_.write_config(to_toml(run_.told_of_a_run()));
+    lock_.write_config(to_toml(run_.to_repeat()));
   });
   if (events_) options_.callbacks.push_back(&*events_);
   if (config().keep_best) saves_->keep_best(*metrics_);
@@ -198,8 +199,9 @@ TrainResult Trainer::run() {
   const std::string late = events_ ? events_->finish() : "";
   if (!late.empty()) tell(&TrainCallback::on_notice, late);
   out.summary = summary();
-  crew_->alone([&] { write_atomically(in_folder(output_, kSummaryFile), to_json(out.summary)); });
-  crew_->dismiss();
+  group_->on_lead(
+      [&] { write_atomically(in_folder(output_, kSummaryFile), to_json(out.summary)); });
+  group_->stop();
   if (const std::string removed = metrics_->file().removed(); !removed.empty())
     fail(Fault::Resource, removed, ": its lines are lost; the state after step ", step_,
          " is saved in '", saves_->last(), "'");
@@ -234,10 +236,10 @@ StepRecord Trainer::attempt() {
   const Clock::time_point end = Clock::now();
   out.seconds = between(begin, end);
   const auto metric = [&](const char* name) {
-    return crew_->executor().scalar(program.name, name);
+    return group_->executor().scalar(program.name, name);
   };
   out.step = ++step_;
-  crew_->set_step(step_);
+  group_->set_step(step_);
   if (recorder != nullptr) recorder->step_done(step_, begin, end);
   out.loss = metric("loss");
   out.lr = metric("lr");
@@ -250,7 +252,7 @@ StepRecord Trainer::attempt() {
   out.tokens_per_s = static_cast<double>(tokens) / out.seconds;
   step_seconds_ += out.seconds;
   tokens_ += tokens;
-  full_steps_ += share_of_full_step(crew_->plan(), program.name);
+  full_steps_ += share_of_full_step(group_->plan(), program.name);
   return out;
 }
 
@@ -259,7 +261,7 @@ StepRecord Trainer::attempt() {
 void Trainer::after_step(const StepRecord& record) {
   metrics_->train(record);
   tell(&TrainCallback::on_step, record);
-  if (options_.tells_ranks) crew_->tell_step(record);
+  if (options_.tells_ranks) group_->send_step(record);
   count_bad(record);
   if (recorder_ && recorder_->complete()) write_profile();
   validate_if_due();
@@ -320,7 +322,7 @@ void Trainer::write_profile() {
               "after ", Recorder::kWarmUp, " that warm up, and ", recorder_->seen(), " were done"));
   } else {
     std::string table;
-    crew_->alone([&] { table = recorder_->write(); });
+    group_->on_lead([&] { table = recorder_->write(); });
     tell(&TrainCallback::on_profile, config().profile, table);
   }
   recorder_.reset();
@@ -351,7 +353,7 @@ void Trainer::tell_skipped_end() {
 }
 
 Summary Trainer::summary() {
-  const Plan& plan = crew_->plan();
+  const Plan& plan = group_->plan();
   Summary out;
   out.steps = step_;
   out.isa = isa_;
@@ -373,7 +375,7 @@ Summary Trainer::summary() {
   out.notices = notices_.all;
   out.peak_rss_bytes = peak_rss_bytes();
   if (tokens_ == 0) return out;  // nothing was measured
-  const UsedBytes used = crew_->most_used_bytes();
+  const UsedBytes used = group_->most_used_bytes();
   out.measured_peak_bytes = used.device;
   out.measured_host_bytes = host_use(config(), used.host).memory;
   return out;

@@ -45,7 +45,7 @@ bool measure_samples(MeasuredRuns& runs, const Samples& samples, std::int64_t ba
   for (std::int64_t first = 0; first < size; first += batch) {
     if (stopped()) return false;
     runs.run(kEvaluateProgram, [&](BatchInputs& inputs) { samples.fill(first, batch, inputs); });
-    measured.add(runs.crew().executor(), first, std::min(batch, size - first));
+    measured.add(runs.group().executor(), first, std::min(batch, size - first));
   }
   return true;
 }

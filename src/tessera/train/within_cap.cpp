@@ -9,11 +9,11 @@
 
 namespace tessera {
 
-std::int64_t capped_bytes(const RunConfig& config, const RankFacts& all) {
+std::int64_t capped_bytes(const RunConfig& config, const RunRequirements& all) {
   return host_pool_of(config) == HostPool::SameMemory ? all.both_bytes : all.peak_bytes;
 }
 
-void require_within_cap(const RunConfig& config, const RankFacts& all) {
+void require_within_cap(const RunConfig& config, const RunRequirements& all) {
   const std::optional<std::int64_t> cap = parse_memory_cap(config.memory_cap);
   const std::int64_t capped = capped_bytes(config, all);
   require(!cap || capped <= *cap, "the plan takes ", bytes_text(capped), " (", capped,

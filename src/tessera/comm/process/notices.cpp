@@ -31,8 +31,8 @@ bool Notices::next(Notice& notice) {
 
 bool Notices::begin(const Notice& notice) {
   const auto kind = static_cast<std::size_t>(notice.kind);
-  if (told_[kind]) return false;
-  told_[kind] = true;
+  if (announced_[kind]) return false;
+  announced_[kind] = true;
   outgoing_[kind] = notice;
   return true;
 }

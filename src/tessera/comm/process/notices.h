@@ -30,7 +30,7 @@ class Notices {
       if (r != link_.rank() && wants(r)) send(notice.kind, r);
     }
   }
-  bool told(Notice::Kind kind) const { return told_[static_cast<std::size_t>(kind)]; }
+  bool announced(Notice::Kind kind) const { return announced_[static_cast<std::size_t>(kind)]; }
   /// A sign of life, as often as one likes: to those ranks that have taken in the last one.
   template <typename Wants>
   void alive(const Wants& wants) {
@@ -51,7 +51,7 @@ class Notices {
   Notice incoming_, alive_;
   Request incoming_request_;
   std::array<Notice, Notice::kKinds> outgoing_;
-  std::array<bool, Notice::kKinds> told_{};
+  std::array<bool, Notice::kKinds> announced_{};
   std::vector<Request> requests_, alive_requests_;  // the second by rank
 };
 

@@ -134,8 +134,8 @@ void World::look() {
   if (!options_.told_to_end || stopped() || !options_.told_to_end()) return;
   // Who died on this host is known a moment later, and says more.
   const Clock::time_point now = Clock::now();
-  if (!told_) told_ = now;
-  if (now - *told_ < 200ms) return;
+  if (!announced_) announced_ = now;
+  if (now - *announced_ < 200ms) return;
   const std::string why =
       "was told to end by what started it: a rank of another host has failed, or the job was ended";
   stop(Fault::Peer, why, nullptr);
@@ -158,7 +158,7 @@ void World::drain() {
 
 /// A request that reached one rank is all ranks': the one that leads decides what follows.
 void World::pass_on_stop() {
-  if (options_.stop == nullptr || notices_.told(Notice::Ended) || !*options_.stop) return;
+  if (options_.stop == nullptr || notices_.announced(Notice::Ended) || !*options_.stop) return;
   tell(Notice::Stop, Fault::Peer, "");
 }
 
@@ -270,7 +270,7 @@ void World::end() {
 }
 
 void World::tell(Notice::Kind kind, Fault fault, const std::string& words) {
-  if (notices_.told(kind)) return;
+  if (notices_.announced(kind)) return;
   Notice notice;
   notice.told_by_others = !error_ && stopped();
   notice.kind = kind, notice.rank = rank_, notice.fault = static_cast<std::int32_t>(fault);

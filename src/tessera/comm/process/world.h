@@ -137,8 +137,8 @@ class World {
   std::exception_ptr error_;
   std::vector<std::atomic<bool>> dead_;
   std::atomic<bool> any_dead_{false}, stopped_{false}, reported_{false}, closing_{false};
-  std::optional<Clock::time_point> told_;     // to end, first seen
-  std::optional<Clock::time_point> quieted_;  // first
+  std::optional<Clock::time_point> announced_;  // to end, first seen
+  std::optional<Clock::time_point> quieted_;    // first
 
   CallsUnderWay under_way_;
   std::unique_ptr<Watch> watch_;  // last: its thread reads the above

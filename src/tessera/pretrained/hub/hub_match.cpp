@@ -234,16 +234,16 @@ void check_shapes(const HubMatch& match, const HubFamily& family, const HubWeigh
                   right = hub_shape(source.rows, source.transposed, found->second, stack);
       if (theirs == right) continue;
       // Rows of heads are products of several keys.
-      bool told = source.rows == HubRows::All && theirs.ndim() == right.ndim();
+      bool has_keys = source.rows == HubRows::All && theirs.ndim() == right.ndim();
       std::vector<std::string> keys;
-      for (int d = 0; told && d < right.ndim(); ++d) {
+      for (int d = 0; has_keys && d < right.ndim(); ++d) {
         if (theirs[d] == right[d]) continue;
         keys.push_back(keys_of_size(family.keys, from, right[d]));
-        told = !keys.back().empty();
+        has_keys = !keys.back().empty();
       }
       fail(Fault::Checkpoint, weights.file_of(source.name), ": tensor '", printable(source.name),
            "' is ", theirs, "; ", from.path(), " makes it ", right, " (",
-           told ? join(keys, "; ") : sizes_text(family.keys, from), ")");
+           has_keys ? join(keys, "; ") : sizes_text(family.keys, from), ")");
     }
   }
 }

@@ -54,18 +54,18 @@ HubWeights HubWeights::open(const std::string& folder) {
   const std::string index = (at / kHubIndex).string();
   const std::string json = read_file(index, Fault::Checkpoint);
   require_no_pointer(json, index, Fault::Checkpoint);
-  const std::map<std::string, std::string> told = parse_hub_index(json, index);
+  const std::map<std::string, std::string> indexed = parse_hub_index(json, index);
   std::map<std::string, std::size_t> files;  // and how many tensors each is to have
-  for (const auto& [name, file] : told) ++files[file];
+  for (const auto& [name, file] : indexed) ++files[file];
   for (const auto& [file, count] : files) {
     std::error_code ignored;
     if (!fs::exists(at / file, ignored))
       fail(Fault::Checkpoint, (at / file).string(), " is missing, in which ", index, " has ", count,
            " tensors; download it");
-    out.add_file((at / file).string(), told);
+    out.add_file((at / file).string(), indexed);
   }
   std::vector<std::string> lacking;
-  for (const auto& [name, file] : told) {
+  for (const auto& [name, file] : indexed) {
     if (!out.tensors_.contains(name)) lacking.push_back(printable(name));
   }
   if (!lacking.empty())
@@ -85,13 +85,13 @@ void HubWeights::add_file(const std::string& path,
   const std::size_t file = files_.size() - 1;
   const std::string here = fs::path(path).filename().string();
   for (const StoredTensor& tensor : files_.back()->tensors()) {
-    const auto told = in_index.find(tensor.name);
+    const auto indexed = in_index.find(tensor.name);
     const auto [at, is_new] = tensors_.emplace(tensor.name, Place{file, &tensor});
     if (is_new) continue;
-    if (told == in_index.end())
+    if (indexed == in_index.end())
       fail(Fault::Checkpoint, "tensor '", printable(tensor.name), "' is in ",
            files_[at->second.file]->path(), " and in ", path, "; download them again");
-    if (told->second == here) at->second = {file, &tensor};
+    if (indexed->second == here) at->second = {file, &tensor};
   }
 }
 

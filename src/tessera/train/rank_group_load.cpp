@@ -1,11 +1,11 @@
-/// What a crew reads into its states: checkpoints, and models in Hugging Face's folders.
+/// What a group reads into its states: checkpoints, and models in Hugging Face's folders.
 
 #include <algorithm>
 #include <optional>
 
 #include "tessera/base/text.h"
-#include "tessera/train/crew.h"
 #include "tessera/train/programs.h"
+#include "tessera/train/rank_group.h"
 
 namespace tessera {
 
@@ -24,7 +24,7 @@ bool is_in(std::string_view path, std::string_view block) {
   return !block.empty() && path.starts_with(text(block, "."));
 }
 
-/// What to tell of the parameters that the weights lack. Errors: as of Crew::load_weights.
+/// What to tell of the parameters that the weights lack. Errors: as of RankGroup::load_weights.
 std::string match_weights(std::vector<TensorEntry> wanted, std::vector<TensorEntry> found,
                           const std::string& path, std::string_view anew) {
   const auto has = [](const std::vector<TensorEntry>& all, const std::string& name) {
@@ -49,7 +49,7 @@ std::string match_weights(std::vector<TensorEntry> wanted, std::vector<TensorEnt
 
 }  // namespace
 
-void Crew::load(const Checkpoint& from) {
+void RankGroup::load(const Checkpoint& from) {
   std::vector<TensorEntry> wanted = entries_of(plan()), found;
   // A run that was in other floats has no loss scale: it begins with the first.
   if (!has_role(from, Role::Scale)) {
@@ -65,45 +65,45 @@ void Crew::load(const Checkpoint& from) {
   const std::string mismatch = tensor_mismatch(wanted, found);
   if (!mismatch.empty())
     fail(Fault::Checkpoint, "checkpoint '", from.path(), "' is of another model: ", mismatch);
-  say_path(Order::Load, from.path());
+  send_path(Order::Load, from.path());
   load_shards(from, Order::Load);
   run_copies();
 }
 
 /// 16-bit copies of parameters that were loaded.
-void Crew::run_copies() {
+void RankGroup::run_copies() {
   const bool copies = std::ranges::any_of(
       plan().programs, [](const ProgramPlan& program) { return program.name == kCopyProgram; });
   if (copies) run(kCopyProgram);
 }
 
-std::string Crew::load_weights(const Checkpoint& from, const std::string& anew) {
+std::string RankGroup::load_weights(const Checkpoint& from, const std::string& anew) {
   std::vector<TensorEntry> found;
   for (const TensorEntry& entry : from.tensors()) {
     if (entry.role == Role::Parameter) found.push_back(entry);
   }
   const std::string lacking = match_weights(entries_of(plan()), found, from.path(), anew);
-  say_path(Order::LoadWeights, from.path() + kBehindPath + anew);
+  send_path(Order::LoadWeights, from.path() + kBehindPath + anew);
   load_shards(from, Order::LoadWeights, anew);
   run_copies();
   return lacking;
 }
 
-std::string Crew::load_weights(const PretrainedModel& from, const std::string& anew) {
+std::string RankGroup::load_weights(const PretrainedModel& from, const std::string& anew) {
   std::vector<TensorEntry> found;
   for (const auto& [name, shape] : from.parameters())
     found.push_back({name, {DType::F32, shape, {}}, Role::Parameter});
   // Of config.json alone nothing is loaded, by no rank, whatever weights lie beside it.
   if (found.empty()) return "";
   const std::string lacking = match_weights(entries_of(plan()), found, from.path(), anew);
-  say_path(Order::LoadPretrained, from.path() + kBehindPath + anew);
+  send_path(Order::LoadPretrained, from.path() + kBehindPath + anew);
   load_shards(from, anew);
   run_copies();
   return lacking;
 }
 
-void Crew::load_shards(const PretrainedModel& from, std::string_view anew) {
-  alone([&] {
+void RankGroup::load_shards(const PretrainedModel& from, std::string_view anew) {
+  on_lead([&] {
     for (const StatePlan& state : plan().states) {
       const std::string& path = state.state.path;
       if (!plan().has(state) || !from.parameters().contains(path) || is_in(path, anew)) continue;
@@ -117,8 +117,8 @@ void Crew::load_shards(const PretrainedModel& from, std::string_view anew) {
   });
 }
 
-void Crew::load_shards(const Checkpoint& from, Order what, std::string_view anew) {
-  alone([&] {
+void RankGroup::load_shards(const Checkpoint& from, Order what, std::string_view anew) {
+  on_lead([&] {
     for (const StatePlan& state : plan().states) {
       if (!plan().has(state) || !is_saved(state.state.role)) continue;
       const std::string& path = state.state.path;
@@ -136,16 +136,17 @@ void Crew::load_shards(const Checkpoint& from, Order what, std::string_view anew
   });
 }
 
-void Crew::load_as_told(Order what, const std::string& told) {
-  const std::size_t end = std::min(told.find(kBehindPath), told.size());
-  const std::string path = told.substr(0, end), anew = told.substr(std::min(end + 1, told.size()));
+void RankGroup::load_ordered(Order what, const std::string& order) {
+  const std::size_t end = std::min(order.find(kBehindPath), order.size());
+  const std::string path = order.substr(0, end),
+                    anew = order.substr(std::min(end + 1, order.size()));
   if (what == Order::LoadPretrained) {
     std::optional<PretrainedModel> from;
-    alone([&] { from.emplace(PretrainedModel::open(path, {.task_given = true})); });
+    on_lead([&] { from.emplace(PretrainedModel::open(path, {.task_given = true})); });
     load_shards(*from, anew);
   } else {
     std::optional<Checkpoint> from;
-    alone([&] { from.emplace(Checkpoint::open(path)); });
+    on_lead([&] { from.emplace(Checkpoint::open(path)); });
     load_shards(*from, what, anew);
   }
 }

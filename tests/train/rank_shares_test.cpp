@@ -1,6 +1,6 @@
 /// What ranks write together is the one checkpoint that one device would write.
 
-#include "tessera/train/save_shares.h"
+#include "tessera/train/rank_shares.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@
 #include "tessera/base/text.h"
 #include "tessera/checkpoint/checkpoint_folder.h"
 #include "tessera/tensor/shard_copy.h"
-#include "tessera/train/rank_saver.h"
+#include "tessera/train/rank_writer.h"
 
 namespace tessera {
 namespace {
@@ -87,24 +87,24 @@ struct SharesTest : testing::Test {
   }
   /// Every rank writes, then all is committed.
   std::string save(const Mesh& mesh, const SaveOptions& options, bool copy) {
-    const SaveShares shares = share_saves(plan_on(mesh, 0), options.file_bytes);
+    const RankShares shares = share_among_ranks(plan_on(mesh, 0), options.file_bytes);
     UnfinishedFolder aside(options.calls, folder.path(), ".tmp-test");
     std::vector<WrittenPart> parts, planned;
     for (int r = 0; r < mesh.ranks(); ++r) {
       const Plan plan = plan_on(mesh, r);
-      RankSaver saver(plan, options, copy ? std::make_unique<BackgroundThread>() : nullptr);
+      RankWriter writer(plan, options, copy ? std::make_unique<BackgroundThread>() : nullptr);
       auto states = states_of(plan);
-      saver.begin(aside.path(),
-                  pieces_of(saver.shares(), plan,
-                            [&](std::string_view path) {
-                              return std::span<const std::byte>(states.find(path)->second);
-                            }),
-                  !copy);
+      writer.begin(aside.path(),
+                   pieces_of(writer.shares(), plan,
+                             [&](std::string_view path) {
+                               return std::span<const std::byte>(states.find(path)->second);
+                             }),
+                   !copy);
       if (copy) {  // what was copied may change
         for (auto& [path, bytes] : states) std::fill(bytes.begin(), bytes.end(), std::byte{0});
       }
-      planned = saver.planned();
-      const RankResult result = parse_rank_result(to_text(saver.take()));
+      planned = writer.planned();
+      const RankResult result = parse_rank_result(to_text(writer.take()));
       EXPECT_EQ(result.problem, "");
       parts.push_back(result.part);
     }
@@ -158,7 +158,7 @@ TEST_F(SharesTest, AreTogetherTheCheckpointOfOneDevice) {
 TEST_F(SharesTest, AreEven) {
   for (const Mesh& mesh : {Mesh({{"dp", 2}}), Mesh({{"dp", 4}}), Mesh({{"dp", 2}, {"tp", 3}})}) {
     SCOPED_TRACE(to_text(mesh));
-    const SaveShares shares = share_saves(plan_on(mesh, 0), 1 << 30);
+    const RankShares shares = share_among_ranks(plan_on(mesh, 0), 1 << 30);
     std::int64_t whole = 0, sum = 0;
     for (const CheckpointTensor& tensor : tensors) whole += tensor.type.bytes();
     for (int r = 0; r < mesh.ranks(); ++r) {

@@ -1,4 +1,4 @@
-#include "tessera/train/crew.h"
+#include "tessera/train/rank_group.h"
 
 #include <algorithm>
 #include <cstring>
@@ -9,8 +9,8 @@
 #include "tessera/comm/work_alone.h"
 #include "tessera/tensor/shard_copy.h"
 #include "tessera/train/gather_texts.h"
-#include "tessera/train/rank_saver.h"
-#include "tessera/train/told_step.h"
+#include "tessera/train/rank_writer.h"
+#include "tessera/train/step_bytes.h"
 
 namespace tessera {
 
@@ -40,7 +40,7 @@ std::vector<TensorEntry> entries_of(const Plan& plan) {
   return out;
 }
 
-Crew::Crew(Plan plan, Device& device, Communicator* world, ExecutorOptions options)
+RankGroup::RankGroup(Plan plan, Device& device, Communicator* world, ExecutorOptions options)
     : executor_(std::move(plan), device, world, options),
       world_(world),
       at_(coordinates_of(executor_.plan().mesh, executor_.plan().rank_in_stage())) {
@@ -55,87 +55,87 @@ Crew::Crew(Plan plan, Device& device, Communicator* world, ExecutorOptions optio
   }
 }
 
-std::int64_t Crew::count_of(std::string_view path) const {
+std::int64_t RankGroup::count_of(std::string_view path) const {
   std::int64_t out = 0;
   std::memcpy(&out, state(path).data(), sizeof out);
   return out;
 }
 
-BatchInputs& Crew::whole_inputs(const std::string& program) {
+BatchInputs& RankGroup::whole_inputs(const std::string& program) {
   BatchInputs& out = inputs_.at(program);
   out.begin();
   return out;
 }
 
 /// The leader's bytes, on every rank.
-void Crew::share(void* data, std::int64_t bytes, const char* what) {
+void RankGroup::share(void* data, std::int64_t bytes, const char* what) {
   world_->run(Collective::broadcast(DType::I32, {(bytes + 3) / 4}, 0, what), data, data);
 }
 
-void Crew::say(Order order, std::int64_t argument) {
+void RankGroup::send_order(Order order, std::int64_t argument) {
   if (world_ == nullptr) return;
   std::int64_t words[3] = {static_cast<std::int64_t>(order), argument, step_};
   share(words, sizeof words, "what comes next");
 }
 
-void Crew::say_text(Order order, std::string told) {
+void RankGroup::send_text(Order order, std::string said) {
   if (world_ == nullptr) return;
-  say(order, static_cast<std::int64_t>(told.size()));
-  told.resize((told.size() + 3) / 4 * 4);
-  share(told.data(), static_cast<std::int64_t>(told.size()), "what an order is about");
+  send_order(order, static_cast<std::int64_t>(said.size()));
+  said.resize((said.size() + 3) / 4 * 4);
+  share(said.data(), static_cast<std::int64_t>(said.size()), "what an order is about");
 }
 
-void Crew::say_path(Order order, const std::string& path) {
+void RankGroup::send_path(Order order, const std::string& path) {
   if (world_ == nullptr) return;
-  say_text(order, std::filesystem::absolute(path).string());  // ranks may have other folders
+  send_text(order, std::filesystem::absolute(path).string());  // ranks may have other folders
 }
 
-std::string Crew::hear_text(std::int64_t size) {
+std::string RankGroup::receive_text(std::int64_t size) {
   std::string out(static_cast<std::size_t>((size + 3) / 4 * 4), ' ');
   share(out.data(), static_cast<std::int64_t>(out.size()), "what an order is about");
   out.resize(static_cast<std::size_t>(size));
   return out;
 }
 
-void Crew::require_shared_folder(const std::string& folder, const FileCalls& calls) {
+void RankGroup::require_shared_folder(const std::string& folder, const FileCalls& calls) {
   if (world_ == nullptr) return;
   std::optional<SharedFolderProbe> probe;
-  alone([&] { probe.emplace(folder, calls); });
-  say_path(Order::Probe, probe->path());
+  on_lead([&] { probe.emplace(folder, calls); });
+  send_path(Order::Probe, probe->path());
   const std::vector<std::string> answers = gather_texts(world_, "");
-  alone([&] { probe->require(answers); });
+  on_lead([&] { probe->require(answers); });
 }
 
-std::string Crew::probed(const std::string& folder) {
+std::string RankGroup::probed(const std::string& folder) {
   std::string out;
-  alone([&] { out = probe_folder(folder, world_->rank(), saver_->calls()); });
+  on_lead([&] { out = probe_folder(folder, world_->rank(), writer_->calls()); });
   return out;
 }
 
-void Crew::write_shares(const std::string& folder, bool now) {
-  say_path(now ? Order::WriteNow : Order::Write, folder);
+void RankGroup::write_shares(const std::string& folder, bool now) {
+  send_path(now ? Order::WriteNow : Order::Write, folder);
   write_share(folder, now);
 }
 
-void Crew::write_share(const std::string& folder, bool now) {
+void RankGroup::write_share(const std::string& folder, bool now) {
   const auto begin = [&] {
-    saver_->begin(folder,
-                  pieces_of(saver_->shares(), plan(),
-                            [&](std::string_view path) { return executor_.state(path); }),
-                  now);
+    writer_->begin(folder,
+                   pieces_of(writer_->shares(), plan(),
+                             [&](std::string_view path) { return executor_.state(path); }),
+                   now);
   };
-  now ? alone(begin) : begin();
+  now ? on_lead(begin) : begin();
 }
 
-void Crew::alone(const std::function<void()>& work) { work_alone(world_, work); }
+void RankGroup::on_lead(const std::function<void()>& work) { work_alone(world_, work); }
 
-bool Crew::shares_written() {
-  say(Order::Ask);
+bool RankGroup::shares_written() {
+  send_order(Order::Ask);
   return all_written();
 }
 
-bool Crew::all_written() {
-  const std::int32_t mine = saver_->finished() ? 1 : 0;
+bool RankGroup::all_written() {
+  const std::int32_t mine = writer_->finished() ? 1 : 0;
   if (world_ == nullptr) return mine == 1;
   std::vector<std::int32_t> all(static_cast<std::size_t>(world_->size()));
   world_->run(Collective::all_gather(DType::I32, {world_->size()}, 0, "which shares are written"),
@@ -143,23 +143,23 @@ bool Crew::all_written() {
   return std::find(all.begin(), all.end(), 0) == all.end();
 }
 
-RankResult Crew::take_share() {
+RankResult RankGroup::take_share() {
   RankResult out;
-  alone([&] { out = saver_->take(); });
+  on_lead([&] { out = writer_->take(); });
   return out;
 }
 
-std::vector<std::string> Crew::collect_shares() {
-  say(Order::Collect);
+std::vector<std::string> RankGroup::collect_shares() {
+  send_order(Order::Collect);
   return gather_texts(world_, to_text(take_share()));
 }
 
-void Crew::set_step(std::int64_t step) {
+void RankGroup::set_step(std::int64_t step) {
   step_ = step;
   if (world_ != nullptr) world_->set_step(step);
 }
 
-void Crew::share_batch(const ProgramPlan& program, BatchInputs& shards) {
+void RankGroup::share_batch(const ProgramPlan& program, BatchInputs& shards) {
   for (const NamedTensor& input : program.batch) {
     HostTensor& whole = batches_.at(key_of(program.name, input.name));
     share(whole.bytes().data(), whole.type().bytes(), "batch");
@@ -168,19 +168,19 @@ void Crew::share_batch(const ProgramPlan& program, BatchInputs& shards) {
   }
 }
 
-void Crew::finish(const std::string& program, BatchInputs& shards, const RunOptions& options) {
+void RankGroup::finish(const std::string& program, BatchInputs& shards, const RunOptions& options) {
   const bool measured = options.used_bytes != nullptr;
   if (world_ != nullptr) {
     inputs_.at(program).require_filled();
     const ProgramPlan& what = plan().program(program);
-    say(measured ? Order::RunMeasured : Order::Run, &what - plan().programs.data());
+    send_order(measured ? Order::RunMeasured : Order::Run, &what - plan().programs.data());
     share_batch(what, shards);
   }
   executor_.finish(program, options);
   if (measured) note_used(program, *options.used_bytes);
 }
 
-void Crew::run_led(const ProgramPlan& program, bool measured) {
+void RankGroup::run_led(const ProgramPlan& program, bool measured) {
   UsedBytes used;
   const RunOptions options{.used_bytes = measured ? &used : nullptr};
   share_batch(program, executor_.begin(program.name, options));
@@ -188,18 +188,18 @@ void Crew::run_led(const ProgramPlan& program, bool measured) {
   if (measured) note_used(program.name, used);
 }
 
-void Crew::note_used(const std::string& program, const UsedBytes& bytes) {
+void RankGroup::note_used(const std::string& program, const UsedBytes& bytes) {
   for (const Memory memory : kMemories)
     used_bytes_[memory] = std::max(used_bytes_[memory], bytes[memory]);
   check(executor_.guard_intact(), "program ", program, " wrote beyond the end of a pool");
 }
 
-UsedBytes Crew::most_used_bytes() {
-  say(Order::Used);
+UsedBytes RankGroup::most_used_bytes() {
+  send_order(Order::Used);
   return all_used();
 }
 
-UsedBytes Crew::all_used() {
+UsedBytes RankGroup::all_used() {
   UsedBytes out = used_bytes_;
   if (world_ == nullptr) return out;
   for (const Memory memory : kMemories) {
@@ -211,8 +211,8 @@ UsedBytes Crew::all_used() {
   return out;
 }
 
-std::vector<CheckpointTensor> Crew::states() {
-  say(Order::Gather);
+std::vector<CheckpointTensor> RankGroup::states() {
+  send_order(Order::Gather);
   std::vector<CheckpointTensor> out;
   for (const StatePlan& state : plan().states) {
     if (!is_saved(state.state.role)) continue;
@@ -226,7 +226,7 @@ std::vector<CheckpointTensor> Crew::states() {
 }
 
 /// Every shard once, from the ranks of the first stage that has it, in order, to the leader.
-void Crew::gather(const StatePlan& state) {
+void RankGroup::gather(const StatePlan& state) {
   const Sharding& home = state.state.home->sharding;
   const Mesh& mesh = plan().mesh;
   const bool leads = world_->rank() == 0;
@@ -250,11 +250,11 @@ void Crew::gather(const StatePlan& state) {
   }
 }
 
-void Crew::tell_step(const StepRecord& record) { say_text(Order::Step, to_bytes(record)); }
+void RankGroup::send_step(const StepRecord& record) { send_text(Order::Step, to_bytes(record)); }
 
-void Crew::dismiss() { say(Order::End); }
+void RankGroup::stop() { send_order(Order::End); }
 
-void Crew::follow(const std::vector<TrainCallback*>& callbacks) {
+void RankGroup::follow(const std::vector<TrainCallback*>& callbacks) {
   while (true) {
     std::int64_t words[3] = {};
     share(words, sizeof words, "what comes next");
@@ -269,22 +269,22 @@ void Crew::follow(const std::vector<TrainCallback*>& callbacks) {
       case Order::Load:
       case Order::LoadWeights:
       case Order::LoadPretrained:
-        load_as_told(static_cast<Order>(words[0]), hear_text(words[1]));
+        load_ordered(static_cast<Order>(words[0]), receive_text(words[1]));
         break;
       case Order::Gather:
         for (const StatePlan& state : plan().states) {
           if (is_saved(state.state.role)) gather(state);
         }
         break;
-      case Order::Probe: gather_texts(world_, probed(hear_text(words[1]))); break;
+      case Order::Probe: gather_texts(world_, probed(receive_text(words[1]))); break;
       case Order::Write:
       case Order::WriteNow:
-        write_share(hear_text(words[1]), static_cast<Order>(words[0]) == Order::WriteNow);
+        write_share(receive_text(words[1]), static_cast<Order>(words[0]) == Order::WriteNow);
         break;
       case Order::Ask: all_written(); break;
       case Order::Collect: gather_texts(world_, to_text(take_share())); break;
       case Order::Step:
-        tell(callbacks, &TrainCallback::on_step, step_of_bytes(hear_text(words[1])));
+        tell(callbacks, &TrainCallback::on_step, step_of_bytes(receive_text(words[1])));
         break;
       case Order::End: return;
     }

@@ -15,14 +15,14 @@
 namespace tessera {
 
 struct RankResult;
-class RankSaver;
+class RankWriter;
 
 /// The leader (rank 0) says which program runs next, and every rank runs it; the others call
 /// follow(). The leader sees whole batch inputs, metrics and states, whatever the mesh.
-class Crew {
+class RankGroup {
  public:
   /// `world`: nullptr if there is one rank. Errors and order of calls as of Executor.
-  Crew(Plan plan, Device& device, Communicator* world = nullptr, ExecutorOptions options = {});
+  RankGroup(Plan plan, Device& device, Communicator* world = nullptr, ExecutorOptions options = {});
 
   Executor& executor() { return executor_; }  // of this rank
   const Plan& plan() const { return executor_.plan(); }
@@ -30,8 +30,8 @@ class Crew {
   /// Of a state of Role::Counter.
   std::int64_t count_of(std::string_view path) const;
   int ranks() const { return world_ == nullptr ? 1 : world_->size(); }
-  /// What this rank does in saves; outlives the crew's last call.
-  void set_saver(RankSaver& saver) { saver_ = &saver; }
+  /// What this rank does in saves; outlives the group's last call.
+  void set_writer(RankWriter& writer) { writer_ = &writer; }
 
   // Of the leader:
   /// As Executor::run: `fill` writes all batch inputs of this run, whole. With `used_bytes` every
@@ -51,7 +51,7 @@ class Crew {
   /// Names the step in messages about ranks.
   void set_step(std::int64_t step);
   /// What a step brought, for the callbacks of the others.
-  void tell_step(const StepRecord& record);
+  void send_step(const StepRecord& record);
   /// All states, or those that the plan has, from a checkpoint: each rank reads the blocks that it
   /// needs.
   /// Errors: Fault::Checkpoint: other tensors than the plan's, of the roles that it has; damage.
@@ -73,16 +73,16 @@ class Crew {
   /// Waits until they have: what became of each share, a RankResult as text, in the order of ranks.
   std::vector<std::string> collect_shares();
   /// Runs long work that needs no other rank, while this rank shows the others, which may wait for
-  /// it, that it is alive. `work` calls nothing of the crew.
-  void alone(const std::function<void()>& work);
+  /// it, that it is alive. `work` calls nothing of the group.
+  void on_lead(const std::function<void()>& work);
   /// All states that checkpoints hold, whole; on several ranks in memory that lives until
   /// forget_states().
   std::vector<CheckpointTensor> states();
   void forget_states() { gathered_.clear(); }
   /// The last call: the others return from follow().
-  void dismiss();
+  void stop();
 
-  /// Of the others: runs what the leader says, until dismiss(). `callbacks` hear of the steps that
+  /// Of the others: runs what the leader says, until stop(). `callbacks` hear of the steps that
   /// the leader tells.
   void follow(const std::vector<TrainCallback*>& callbacks = {});
 
@@ -103,7 +103,7 @@ class Crew {
     Step,
     End
   };
-  void say(Order order, std::int64_t argument = 0);
+  void send_order(Order order, std::int64_t argument = 0);
   void share(void* data, std::int64_t bytes, const char* what);
   BatchInputs& whole_inputs(const std::string& program);
   /// Says which program runs on which inputs, and runs it.
@@ -113,9 +113,9 @@ class Crew {
   UsedBytes all_used();
   void share_batch(const ProgramPlan& program, BatchInputs& shards);
   /// An order with a text, which the others hear.
-  void say_text(Order order, std::string told);
-  void say_path(Order order, const std::string& path);
-  std::string hear_text(std::int64_t size);
+  void send_text(Order order, std::string said);
+  void send_path(Order order, const std::string& path);
+  std::string receive_text(std::int64_t size);
   /// What this rank answers to a probe of the folder.
   std::string probed(const std::string& folder);
   void write_share(const std::string& folder, bool now);
@@ -125,7 +125,7 @@ class Crew {
   void load_shards(const PretrainedModel& from, std::string_view anew);
   void run_copies();
   /// Of the others: what the leader loads.
-  void load_as_told(Order what, const std::string& path);
+  void load_ordered(Order what, const std::string& path);
   void gather(const StatePlan& state);
 
   Executor executor_;
@@ -133,7 +133,7 @@ class Crew {
   Coordinates at_;
   std::int64_t step_ = 0;
   UsedBytes used_bytes_;
-  RankSaver* saver_ = nullptr;
+  RankWriter* writer_ = nullptr;
   std::map<std::string, HostTensor> batches_;   // whole, by program and name
   std::map<std::string, BatchInputs> inputs_;   // the same, by program
   std::map<std::string, HostTensor> gathered_;  // by path

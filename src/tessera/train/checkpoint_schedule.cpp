@@ -1,4 +1,4 @@
-#include "tessera/train/run_saves.h"
+#include "tessera/train/checkpoint_schedule.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -33,43 +33,44 @@ std::unique_ptr<BackgroundThread> background_thread(const RunConfig& config) {
   return saves_from_a_copy(config) ? std::make_unique<BackgroundThread>() : nullptr;
 }
 
-RunSaves::RunSaves(const RunConfig& config, const TrainOptions& options, OutputLock& lock,
-                   Crew& crew, RankSaver& mine, std::function<CheckpointRecord()> record,
-                   std::function<bool()> ended)
+CheckpointSchedule::CheckpointSchedule(const RunConfig& config, const TrainOptions& options,
+                                       OutputLock& lock, RankGroup& group, RankWriter& mine,
+                                       std::function<CheckpointRecord()> record,
+                                       std::function<bool()> ended)
     : config_(config),
       callbacks_(options.callbacks),
       lock_(lock),
-      crew_(crew),
+      group_(group),
       folder_(absolute_path(checkpoints_folder(config))),
-      saver_(folder_, save_options(config, options.calls), crew, mine),
+      writer_(folder_, save_options(config, options.calls), group, mine),
       record_(std::move(record)),
       ended_(std::move(ended)) {}
 
 /// In the run's own folder, and still there.
-bool RunSaves::is_here(const std::string& checkpoint) const {
+bool CheckpointSchedule::is_here(const std::string& checkpoint) const {
   std::error_code missing;
   return fs::equivalent(fs::path(checkpoint).parent_path(), folder_, missing) &&
          fs::exists(checkpoint, missing);
 }
 
-std::string RunSaves::last() const {
+std::string CheckpointSchedule::last() const {
   const fs::path last = checkpoint_;
   return last.parent_path() == folder_
              ? (fs::path(checkpoints_folder(config_)) / last.filename()).string()
              : checkpoint_;
 }
 
-std::optional<BestSaved> RunSaves::best() const {
+std::optional<BestSaved> CheckpointSchedule::best() const {
   const auto name = best_ ? parse_step_name(best_->name()) : std::nullopt;
   if (!name) return std::nullopt;
   return BestSaved{name->step, (fs::path(folder_) / best_->name()).string()};
 }
 
-void RunSaves::goes_on_from(const Checkpoint& from) {
+void CheckpointSchedule::goes_on_from(const Checkpoint& from) {
   checkpoint_ = from.path();
   if (!is_here(checkpoint_)) return;
   saved_ = from.record().step;
-  crew_.alone([&] {
+  group_.on_lead([&] {
     left_ = left_behind(from);
     const auto name = parse_step_name(fs::path(checkpoint_).filename().string());
     for (const StepName& other : scan_checkpoints(folder_).committed) {
@@ -79,80 +80,80 @@ void RunSaves::goes_on_from(const Checkpoint& from) {
   });
 }
 
-CheckpointRecord RunSaves::record() const {
+CheckpointRecord CheckpointSchedule::record() const {
   CheckpointRecord out = record_();
   if (!left_.empty()) out.texts[kRecordedLeft] = left_;
   return out;
 }
 
-void RunSaves::keep_best(const MetricsFile& metrics) {
+void CheckpointSchedule::keep_best(const MetricsFile& metrics) {
   const std::string from = saved_ < 0 ? "" : fs::path(checkpoint_).filename().string();
   std::vector<std::string> notices;
-  crew_.alone([&] { best_.emplace(folder_, metrics.kept(), from, left_, notices); });
+  group_.on_lead([&] { best_.emplace(folder_, metrics.kept(), from, left_, notices); });
   for (const std::string& notice : notices) tell(callbacks_, &TrainCallback::on_notice, notice);
 }
 
-void RunSaves::validated(std::int64_t step, double loss) {
+void CheckpointSchedule::validated(std::int64_t step, double loss) {
   if (!best_) return;
-  if (best_->waits()) hear(saver_.wait());  // what it is compared with
+  if (best_->waits()) hear(writer_.wait());  // what it is compared with
   best_->validated(step, loss);
   if (saved_ == step) link_best(step, checkpoint_);
 }
 
-void RunSaves::link_best(std::int64_t step, const std::string& path) {
+void CheckpointSchedule::link_best(std::int64_t step, const std::string& path) {
   if (!best_ || !best_->wants(step)) return;
   std::string problem;
-  crew_.alone([&] { problem = best_->saved(step, path); });
+  group_.on_lead([&] { problem = best_->saved(step, path); });
   if (!problem.empty()) tell(callbacks_, &TrainCallback::on_notice, problem);
 }
 
-void RunSaves::trained(std::int64_t step, bool skipped) {
+void CheckpointSchedule::trained(std::int64_t step, bool skipped) {
   skipping_ = skipped;
   if (!skipped) trained_ = step;
   note_trained();
 }
 
-void RunSaves::note_trained() {
+void CheckpointSchedule::note_trained() {
   const std::string name = fs::path(checkpoint_).filename().string();
   if (saved_ < 0 || trained_ <= saved_ || name == trained_from_) return;
   trained_from_ = name;
   if (config_.keep_last != 1) return;  // of several that stay, one was trained from
   std::vector<std::string> problems;
-  crew_.alone([&] {
+  group_.on_lead([&] {
     if (!lock_.held()) return;
-    saver_.keep(kept());
-    problems = saver_.tidy();
+    writer_.keep(kept());
+    problems = writer_.tidy();
   });
   for (const std::string& problem : problems) tell(callbacks_, &TrainCallback::on_notice, problem);
 }
 
-KeptCheckpoints RunSaves::kept() const {
+KeptCheckpoints CheckpointSchedule::kept() const {
   KeptCheckpoints out{skipping_ ? kAllOfThem : save_options(config_, {}).keep_last, {}, damaged_};
   if (best_) out.named.push_back(best_->name());
   out.named.push_back(trained_from_);
   return out;
 }
 
-void RunSaves::look() { hear(saver_.finished()); }
+void CheckpointSchedule::look() { hear(writer_.finished()); }
 
-void RunSaves::on_the_way(std::int64_t step, MetricsFile& metrics) {
-  hear(saver_.wait());  // one at a time
+void CheckpointSchedule::on_the_way(std::int64_t step, MetricsFile& metrics) {
+  hear(writer_.wait());  // one at a time
   std::string problem;
-  crew_.alone([&] {
+  group_.on_lead([&] {
     problem = lock_.hold(metrics.file().removed().empty());
     if (problem.empty()) problem = metrics.file().sync();
   });
   if (!problem.empty()) return hear(SaveResult{step, "", problem});
-  saver_.keep(kept());
-  saver_.begin(record());
+  writer_.keep(kept());
+  writer_.begin(record());
   look();
 }
 
-void RunSaves::at_end(std::int64_t step, MetricsFile& metrics) {
-  settle(saver_.wait(), Heard::BeforeTheLast);
+void CheckpointSchedule::at_end(std::int64_t step, MetricsFile& metrics) {
+  settle(writer_.wait(), Heard::BeforeTheLast);
   std::string taken, late;
   bool here = false;
-  crew_.alone([&] {
+  group_.on_lead([&] {
     taken = lock_.hold(metrics.file().removed().empty());
     if (taken.empty()) late = metrics.file().sync();
     here = taken.empty() && saved_ == step && is_here(checkpoint_);
@@ -162,14 +163,15 @@ void RunSaves::at_end(std::int64_t step, MetricsFile& metrics) {
     fail(Fault::Resource, "step ", step, " is saved, but its metrics are not: ", late,
          how_to_go_on());
   SaveResult result{step, "", taken + late};
-  saver_.keep(kept());
-  if (result.problem.empty()) result = saver_.save(record());
+  writer_.keep(kept());
+  if (result.problem.empty()) result = writer_.save(record());
   settle(result, Heard::OfTheLast);
 }
 
-std::string RunSaves::at_bad_end(std::int64_t step, std::int64_t bad, MetricsFile& metrics) {
+std::string CheckpointSchedule::at_bad_end(std::int64_t step, std::int64_t bad,
+                                           MetricsFile& metrics) {
   try {
-    settle(saver_.wait(), Heard::BeforeTheLast);
+    settle(writer_.wait(), Heard::BeforeTheLast);
     if (saved_ < step - bad || !is_here(checkpoint_)) at_end(step, metrics);
   } catch (const Error& error) {
     // Unless it is the disk's, it is another failure than that of the numbers.
@@ -186,12 +188,12 @@ std::string RunSaves::at_bad_end(std::int64_t step, std::int64_t bad, MetricsFil
 }
 
 /// A request to stop may come while a save is waited for: it is asked for afterwards.
-void RunSaves::hear(const std::optional<SaveResult>& result) {
+void CheckpointSchedule::hear(const std::optional<SaveResult>& result) {
   settle(result, ended_() ? Heard::BeforeTheLast : Heard::OnTheWay);
 }
 
 /// Takes note of what became of a save; the run ends where too many failed in a row.
-void RunSaves::settle(const std::optional<SaveResult>& result, Heard when) {
+void CheckpointSchedule::settle(const std::optional<SaveResult>& result, Heard when) {
   if (!result) return;
   for (const std::string& notice : result->notices)
     tell(callbacks_, &TrainCallback::on_notice, notice);
@@ -219,7 +221,7 @@ void RunSaves::settle(const std::optional<SaveResult>& result, Heard when) {
 }
 
 /// The end of a message; empty where the folder is another run's by now.
-std::string RunSaves::how_to_go_on() const {
+std::string CheckpointSchedule::how_to_go_on() const {
   if (!lock_.held()) return "";
   return text(checkpoint_.empty() ? "; there is no checkpoint yet"
                                   : text("; the last checkpoint is '", last(), "'"),

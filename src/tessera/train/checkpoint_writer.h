@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tessera/checkpoint/checkpoint_folder.h"
-#include "tessera/train/crew.h"
-#include "tessera/train/rank_saver.h"
+#include "tessera/train/rank_group.h"
+#include "tessera/train/rank_writer.h"
 
 namespace tessera {
 
@@ -23,15 +23,15 @@ struct SaveResult {
   std::vector<std::string> notices = {};  // what went wrong after the commit
 };
 
-/// Of the leader. What it calls on the crew, all ranks do together, between steps.
-class CheckpointSaver {
+/// Of the leader. What it calls on the group, all ranks do together, between steps.
+class CheckpointWriter {
  public:
-  /// Saves into `folder`. `mine` is the leader's own, which the crew has.
-  CheckpointSaver(std::string folder, SaveOptions options, Crew& crew, RankSaver& mine);
+  /// Saves into `folder`. `mine` is the leader's own, which the group has.
+  CheckpointWriter(std::string folder, SaveOptions options, RankGroup& group, RankWriter& mine);
   /// Waits for what is being written here. One rank alone finishes the save that is under way.
-  ~CheckpointSaver();
-  CheckpointSaver(const CheckpointSaver&) = delete;
-  CheckpointSaver& operator=(const CheckpointSaver&) = delete;
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
   /// Which checkpoints stay from now on. No save is under way.
   void keep(KeptCheckpoints kept) {
@@ -63,8 +63,8 @@ class CheckpointSaver {
 
   std::string folder_;
   SaveOptions options_;
-  Crew& crew_;
-  RankSaver& mine_;
+  RankGroup& group_;
+  RankWriter& mine_;
   Stage stage_ = Stage::None;
   bool now_ = false;
   CheckpointRecord record_;                  // of the save that is under way

@@ -11,10 +11,10 @@
 
 #include "tessera/config/config.h"
 #include "tessera/train/best_checkpoint.h"
-#include "tessera/train/checkpoint_saver.h"
+#include "tessera/train/checkpoint_writer.h"
 #include "tessera/train/metrics.h"
 #include "tessera/train/output_folder.h"
-#include "tessera/train/rank_saver.h"
+#include "tessera/train/rank_writer.h"
 #include "tessera/train/trainer.h"
 
 namespace tessera {
@@ -32,12 +32,13 @@ struct BestSaved {
   std::string path;
 };
 
-class RunSaves {
+class CheckpointSchedule {
  public:
   /// `record` says what is saved beside the states, as they are when it is called; `ended`, whether
   /// training has ended and at_end() is all that follows.
-  RunSaves(const RunConfig& config, const TrainOptions& options, OutputLock& lock, Crew& crew,
-           RankSaver& mine, std::function<CheckpointRecord()> record, std::function<bool()> ended);
+  CheckpointSchedule(const RunConfig& config, const TrainOptions& options, OutputLock& lock,
+                     RankGroup& group, RankWriter& mine, std::function<CheckpointRecord()> record,
+                     std::function<bool()> ended);
 
   /// The run goes on from this checkpoint. If that lies in the run's own folder, the state of its
   /// step is saved.
@@ -90,9 +91,9 @@ class RunSaves {
   const RunConfig& config_;
   const std::vector<TrainCallback*>& callbacks_;
   OutputLock& lock_;
-  Crew& crew_;
+  RankGroup& group_;
   const std::string folder_;  // of checkpoints, wherever the working folder is by now
-  CheckpointSaver saver_;
+  CheckpointWriter writer_;
   std::function<CheckpointRecord()> record_;
   std::function<bool()> ended_;
   std::int64_t saved_ = -1;           // the step of the last checkpoint in the run's folder

@@ -1,4 +1,4 @@
-#include "tessera/bench/notes.h"
+#include "tessera/bench/bench_remarks.h"
 
 #include <algorithm>
 
@@ -117,10 +117,10 @@ std::vector<std::string> notes(const BenchReport& report) {
   const auto kernels = [](const Standing& s) { return join(s.kernels); };
   for (std::size_t i = 0; i < report.results.size(); ++i) {
     const Standing& s = report.results[i];
-    const bool told =
+    const bool said =
         std::any_of(report.results.begin(), report.results.begin() + static_cast<std::ptrdiff_t>(i),
                     [&](const Standing& before) { return before.kernels == s.kernels; });
-    if (!told && !s.kernels.empty()) out.push_back(text("kernels of ", s.name, ": ", kernels(s)));
+    if (!said && !s.kernels.empty()) out.push_back(text("kernels of ", s.name, ": ", kernels(s)));
   }
   if (others > kBusy)
     out.push_back(

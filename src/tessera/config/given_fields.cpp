@@ -1,4 +1,4 @@
-#include "tessera/config/told_fields.h"
+#include "tessera/config/given_fields.h"
 
 #include "tessera/base/error.h"
 #include "tessera/config/fields.h"
@@ -13,11 +13,11 @@ std::vector<std::string_view> data_fields(std::string_view when) {
   return out;
 }
 
-void refuse_told(const RunConfig& config, const std::vector<std::string_view>& names,
-                 std::string_view what, std::string_view instead) {
+void refuse_given(const RunConfig& config, const std::vector<std::string_view>& names,
+                  std::string_view what, std::string_view instead) {
   for (const std::string_view name : names) {
-    const auto told = config.asked_for.find(name);
-    require(told == config.asked_for.end(), told == config.asked_for.end() ? "" : told->second,
+    const auto given = config.given.find(name);
+    require(given == config.given.end(), given == config.given.end() ? "" : given->second,
             " does nothing with ", what, "; ", instead);
   }
 }

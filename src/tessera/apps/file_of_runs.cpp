@@ -1,4 +1,4 @@
-#include "tessera/apps/run_words.h"
+#include "tessera/apps/file_of_runs.h"
 
 #include <filesystem>
 #include <system_error>

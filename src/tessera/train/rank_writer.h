@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "tessera/train/save_shares.h"
+#include "tessera/train/rank_shares.h"
 
 namespace tessera {
 
@@ -48,15 +48,15 @@ struct RankResult {
 std::string to_text(const RankResult& result);
 RankResult parse_rank_result(std::string_view text);
 
-class RankSaver {
+class RankWriter {
  public:
   /// With `background` saves on the way are made from a copy of the rank's share; its memory is
   /// touched here, so that a machine that lacks it says so before the first step. Without, every
   /// save is waited for. Errors: Fault::Resource: no memory.
-  RankSaver(const Plan& plan, const SaveOptions& options,
-            std::unique_ptr<BackgroundThread> background);
+  RankWriter(const Plan& plan, const SaveOptions& options,
+             std::unique_ptr<BackgroundThread> background);
 
-  const SaveShares& shares() const { return shares_; }
+  const RankShares& shares() const { return shares_; }
   /// What all ranks will write, but for the hashes.
   std::vector<WrittenPart> planned() const;
   const FileCalls& calls() const { return options_.calls; }
@@ -73,7 +73,7 @@ class RankSaver {
  private:
   RankResult write(const std::string& folder, const std::vector<CheckpointPiece>& pieces) const;
 
-  SaveShares shares_;
+  RankShares shares_;
   SaveOptions options_;
   std::string prefix_;
   bool leads_;

@@ -1,4 +1,4 @@
-#include "tessera/train/rank_saver.h"
+#include "tessera/train/rank_writer.h"
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -25,7 +25,7 @@ std::string prefix_of(int rank, int ranks) {
 }
 
 /// The same pieces, densely behind each other in `copy`.
-std::vector<CheckpointPiece> copied(const SaveShares& shares,
+std::vector<CheckpointPiece> copied(const RankShares& shares,
                                     const std::vector<CheckpointPiece>& pieces,
                                     std::span<std::byte> copy) {
   std::vector<CheckpointPiece> out;
@@ -93,9 +93,9 @@ RankResult parse_rank_result(std::string_view text) {
   return {parse_part(text.substr(kWritten.size())), ""};
 }
 
-RankSaver::RankSaver(const Plan& plan, const SaveOptions& options,
-                     std::unique_ptr<BackgroundThread> background)
-    : shares_(share_saves(plan, options.file_bytes)),
+RankWriter::RankWriter(const Plan& plan, const SaveOptions& options,
+                       std::unique_ptr<BackgroundThread> background)
+    : shares_(share_among_ranks(plan, options.file_bytes)),
       options_(options),
       prefix_(prefix_of(plan.rank, static_cast<int>(plan.ranks()))),
       leads_(plan.rank == 0),
@@ -110,7 +110,7 @@ RankSaver::RankSaver(const Plan& plan, const SaveOptions& options,
   }
 }
 
-void RankSaver::begin(const std::string& folder, std::vector<CheckpointPiece> pieces, bool now) {
+void RankWriter::begin(const std::string& folder, std::vector<CheckpointPiece> pieces, bool now) {
   check(!done_.valid(), "a save begins while another one is under way");
   if (now || background_ == nullptr) {
     std::packaged_task<void()> task([&] { result_ = write(folder, pieces); });
@@ -121,15 +121,15 @@ void RankSaver::begin(const std::string& folder, std::vector<CheckpointPiece> pi
       [this, folder, from = copied(shares_, pieces, copy_)] { result_ = write(folder, from); });
 }
 
-bool RankSaver::finished() const {
+bool RankWriter::finished() const {
   return done_.valid() && done_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
 }
 
-std::vector<WrittenPart> RankSaver::planned() const {
+std::vector<WrittenPart> RankWriter::planned() const {
   std::vector<WrittenPart> out;
   for (int rank = 0; rank < shares_.ranks; ++rank) {
     std::vector<CheckpointPiece> pieces;
-    for (const SaveShares::Cell& cell : shares_.cells) {
+    for (const RankShares::Cell& cell : shares_.cells) {
       if (cell.rank == rank) pieces.push_back({cell.tensor, cell.cell, nullptr, {}});
     }
     out.push_back(
@@ -138,14 +138,14 @@ std::vector<WrittenPart> RankSaver::planned() const {
   return out;
 }
 
-RankResult RankSaver::take() {
+RankResult RankWriter::take() {
   check(done_.valid(), "no save was begun");
   done_.get();
   return std::exchange(result_, {});
 }
 
-RankResult RankSaver::write(const std::string& folder,
-                            const std::vector<CheckpointPiece>& pieces) const {
+RankResult RankWriter::write(const std::string& folder,
+                             const std::vector<CheckpointPiece>& pieces) const {
   try {
     RankResult out{
         write_part(options_.calls, folder, prefix_, shares_.tensors, pieces, options_.file_bytes),

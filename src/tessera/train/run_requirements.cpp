@@ -1,4 +1,4 @@
-#include "tessera/train/facts.h"
+#include "tessera/train/run_requirements.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -10,26 +10,26 @@
 
 namespace tessera {
 
-std::int64_t RankFacts::sent_bytes() const {
+std::int64_t RunRequirements::sent_bytes() const {
   std::int64_t out = 0;
   for (const auto& [axes, bytes] : sent) out = size_sum(out, bytes, "bytes that a device sends");
   return out;
 }
 
-RankFacts facts_of(const Plan& plan) {
+RunRequirements requirements_of(const Plan& plan) {
   const ProgramPlan& train = plan.program(kTrainProgram);
-  RankFacts out{plan.peak_bytes(),     plan.lower_bound_bytes(),
-                train.flops,           {},
-                plan.host_bytes(),     plan.peak_bytes() + plan.host_bytes(),
-                train.recomputed_flops};
+  RunRequirements out{plan.peak_bytes(),     plan.lower_bound_bytes(),
+                      train.flops,           {},
+                      plan.host_bytes(),     plan.peak_bytes() + plan.host_bytes(),
+                      train.recomputed_flops};
   for (const auto& [axes, counts] : planned_counts(train)) out.sent.emplace(axes, bytes_of(counts));
   return out;
 }
 
-RankFacts together(const std::vector<RankFacts>& ranks) {
-  RankFacts out;
+RunRequirements over_all_ranks(const std::vector<RunRequirements>& ranks) {
+  RunRequirements out;
   std::int64_t most = -1;
-  for (const RankFacts& rank : ranks) {
+  for (const RunRequirements& rank : ranks) {
     out.peak_bytes = std::max(out.peak_bytes, rank.peak_bytes);
     out.host_bytes = std::max(out.host_bytes, rank.host_bytes);
     out.both_bytes = std::max(out.both_bytes, rank.both_bytes);
@@ -43,16 +43,16 @@ RankFacts together(const std::vector<RankFacts>& ranks) {
   return out;
 }
 
-RankFacts facts_of_all(const Plan& plan, Communicator* world) {
-  const RankFacts mine = facts_of(plan);
+RunRequirements requirements_of_all(const Plan& plan, Communicator* world) {
+  const RunRequirements mine = requirements_of(plan);
   const std::vector<std::string> texts = gather_texts(world, to_text(mine));
   if (texts.empty()) return mine;
-  std::vector<RankFacts> all;
-  for (const std::string& line : texts) all.push_back(parse_facts(line));
-  return together(all);
+  std::vector<RunRequirements> all;
+  for (const std::string& line : texts) all.push_back(parse_requirements(line));
+  return over_all_ranks(all);
 }
 
-std::string to_text(const RankFacts& facts) {
+std::string to_text(const RunRequirements& facts) {
   return nlohmann::json{{"peak_bytes", facts.peak_bytes},
                         {"lower_bound_bytes", facts.lower_bound_bytes},
                         {"flops", facts.flops},
@@ -63,7 +63,7 @@ std::string to_text(const RankFacts& facts) {
       .dump();
 }
 
-RankFacts parse_facts(const std::string& line) {
+RunRequirements parse_requirements(const std::string& line) {
   const nlohmann::json json = nlohmann::json::parse(line);
   return {json.at("peak_bytes"),      json.at("lower_bound_bytes"),
           json.at("flops"),           json.at("sent"),

@@ -16,18 +16,20 @@
 namespace tessera {
 
 /// The dim that the axis shards, or:
-using Stand = std::int8_t;
-inline constexpr Stand kWhole = -1, kPartialSum = -2, kPartialMax = -3, kPartialMin = -4;
-constexpr bool is_partial(Stand stand) { return stand <= kPartialSum; }
-constexpr Stand partial_stand(Monoid monoid) {
-  return static_cast<Stand>(kPartialSum - static_cast<int>(monoid));
+using AxisPlacement = std::int8_t;
+inline constexpr AxisPlacement kWhole = -1, kPartialSum = -2, kPartialMax = -3, kPartialMin = -4;
+constexpr bool is_partial(AxisPlacement on_axis) { return on_axis <= kPartialSum; }
+constexpr AxisPlacement partial_placement(Monoid monoid) {
+  return static_cast<AxisPlacement>(kPartialSum - static_cast<int>(monoid));
 }
 /// The monoid of a partial value.
-constexpr Monoid monoid_of(Stand stand) { return static_cast<Monoid>(kPartialSum - stand); }
+constexpr Monoid monoid_of(AxisPlacement on_axis) {
+  return static_cast<Monoid>(kPartialSum - on_axis);
+}
 
 /// Per axis, in the order of Axes.
-using Stands = SmallVector<Stand, 8>;
-Stands without_partials(Stands stands);
+using AxisPlacements = SmallVector<AxisPlacement, 8>;
+AxisPlacements without_partials(AxisPlacements on_axes);
 
 /// The axes of a mesh in the order in which they meet on a dim, major first.
 class Axes {
@@ -44,19 +46,20 @@ class Axes {
   /// -1 for an axis that the mesh lacks.
   int find(std::string_view name) const;
 
-  Stands whole() const;
+  AxisPlacements whole() const;
   /// Axes that the mesh lacks are dropped. Errors: a dim has its axes in another order.
-  Stands read(const Sharding& sharding) const;
+  AxisPlacements read(const Sharding& sharding) const;
   /// Values that lie alike share what says so.
-  Shared<Placement> write(const Stands& stands, int ndim) const;
+  Shared<Placement> write(const AxisPlacements& on_axes, int ndim) const;
 
  private:
   std::vector<Axis> axes_;
   std::vector<double> prices_;
   struct Less {
-    bool operator()(const std::pair<int, Stands>& a, const std::pair<int, Stands>& b) const;
+    bool operator()(const std::pair<int, AxisPlacements>& a,
+                    const std::pair<int, AxisPlacements>& b) const;
   };
-  mutable std::map<std::pair<int, Stands>, Shared<Placement>, Less> known_;
+  mutable std::map<std::pair<int, AxisPlacements>, Shared<Placement>, Less> known_;
 };
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-#include "tessera/train/told_step.h"
+#include "tessera/train/step_bytes.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace {
 
 /// What another rank hears of a step has every bit of it, the means of its task and their names
 /// included.
-TEST(ToldStep, HasEveryBit) {
+TEST(StepBytes, HasEveryBit) {
   StepRecord told{.step = std::int64_t{1} << 60,
                   .loss = 0.1,
                   .lr = 1e-300,
@@ -38,7 +38,7 @@ TEST(ToldStep, HasEveryBit) {
   }
 }
 
-TEST(ToldStep, OtherBytesAreRefused) {
+TEST(StepBytes, OtherBytesAreRefused) {
   const std::string bytes = to_bytes({.means = {{"loss", 1}}});
   for (std::size_t size = 0; size < bytes.size(); ++size)
     EXPECT_THROW(step_of_bytes(std::string_view(bytes).substr(0, size)), Broken) << size;

@@ -1,4 +1,4 @@
-#include "tessera/train/checkpoint_saver.h"
+#include "tessera/train/checkpoint_writer.h"
 
 #include <chrono>
 #include <filesystem>
@@ -26,44 +26,44 @@ std::string problem_of(const What& what) {
 
 }  // namespace
 
-CheckpointSaver::CheckpointSaver(std::string folder, SaveOptions options, Crew& crew,
-                                 RankSaver& mine)
-    : folder_(std::move(folder)), options_(std::move(options)), crew_(crew), mine_(mine) {}
+CheckpointWriter::CheckpointWriter(std::string folder, SaveOptions options, RankGroup& group,
+                                   RankWriter& mine)
+    : folder_(std::move(folder)), options_(std::move(options)), group_(group), mine_(mine) {}
 
-CheckpointSaver::~CheckpointSaver() {
+CheckpointWriter::~CheckpointWriter() {
   try {
-    if (crew_.ranks() == 1) wait();
+    if (group_.ranks() == 1) wait();
   } catch (const std::exception&) {  // the run fails already
   }
   if (committed_.valid()) committed_.wait();
 }
 
-SaveResult CheckpointSaver::save(const CheckpointRecord& record) {
+SaveResult CheckpointWriter::save(const CheckpointRecord& record) {
   start(record, true);
   return *wait();
 }
 
-void CheckpointSaver::begin(const CheckpointRecord& record) {
+void CheckpointWriter::begin(const CheckpointRecord& record) {
   start(record, mine_.background() == nullptr);
 }
 
-std::optional<SaveResult> CheckpointSaver::finished() {
+std::optional<SaveResult> CheckpointWriter::finished() {
   if (now_) return wait();
-  if (stage_ == Stage::Writing && crew_.shares_written()) collect();
+  if (stage_ == Stage::Writing && group_.shares_written()) collect();
   const bool ready = stage_ == Stage::Committing &&
                      committed_.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   if (stage_ != Stage::Done && !ready) return {};
   return take();
 }
 
-std::optional<SaveResult> CheckpointSaver::wait() {
+std::optional<SaveResult> CheckpointWriter::wait() {
   if (stage_ == Stage::None) return {};
   if (stage_ == Stage::Writing) collect();
   return take();
 }
 
 /// Lets all ranks write, into a folder that the leader makes and locks.
-void CheckpointSaver::start(const CheckpointRecord& record, bool now) {
+void CheckpointWriter::start(const CheckpointRecord& record, bool now) {
   check(stage_ == Stage::None, "a save begins while another one is under way");
   result_ = {record.step, "", ""};
   record_ = record;
@@ -75,18 +75,18 @@ void CheckpointSaver::start(const CheckpointRecord& record, bool now) {
     aside_ = std::make_unique<UnfinishedFolder>(
         options_.calls, folder_, text(kUnfinished, to_text(StepName{0, record.step})));
   };
-  result_.problem = problem_of([&] { crew_.alone(make_folder); });
+  result_.problem = problem_of([&] { group_.on_lead(make_folder); });
   stage_ = result_.problem.empty() ? Stage::Writing : Stage::Done;
   if (stage_ == Stage::Writing)
-    crew_.write_shares(std::filesystem::absolute(aside_->path()).string(), now);
+    group_.write_shares(std::filesystem::absolute(aside_->path()).string(), now);
 }
 
 /// Waits until all ranks have written, then commits, in the background unless the save is waited
 /// for.
-void CheckpointSaver::collect() {
-  std::vector<std::string> texts = crew_.collect_shares();
+void CheckpointWriter::collect() {
+  std::vector<std::string> texts = group_.collect_shares();
   if (now_) {
-    crew_.alone([&] { commit(texts); });
+    group_.on_lead([&] { commit(texts); });
     stage_ = Stage::Done;
     return;
   }
@@ -94,7 +94,7 @@ void CheckpointSaver::collect() {
   committed_ = mine_.background()->run([this, texts = std::move(texts)] { commit(texts); });
 }
 
-void CheckpointSaver::commit(const std::vector<std::string>& texts) {
+void CheckpointWriter::commit(const std::vector<std::string>& texts) {
   std::vector<WrittenPart> parts;
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
     RankResult result = parse_rank_result(texts[rank]);
@@ -115,8 +115,8 @@ void CheckpointSaver::commit(const std::vector<std::string>& texts) {
   aside_.reset();  // a folder that was not renamed goes
 }
 
-SaveResult CheckpointSaver::take() {
-  if (committed_.valid()) crew_.alone([&] { committed_.get(); });
+SaveResult CheckpointWriter::take() {
+  if (committed_.valid()) group_.on_lead([&] { committed_.get(); });
   stage_ = Stage::None;
   return std::exchange(result_, {});
 }

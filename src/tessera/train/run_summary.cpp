@@ -1,13 +1,13 @@
-#include "tessera/train/run_facts.h"
+#include "tessera/train/run_summary.h"
 
 #include "tessera/models/parallel.h"
 #include "tessera/plan/kernel_use.h"
 #include "tessera/train/free_memory.h"
-#include "tessera/train/save_shares.h"
+#include "tessera/train/rank_shares.h"
 
 namespace tessera {
 
-RunStart run_start(const RunSetup& setup, const Compiled& compiled, const RankFacts& facts) {
+RunStart run_start(const RunSetup& setup, const Compiled& compiled, const RunRequirements& facts) {
   const RunConfig& config = setup.config;
   const Plan& plan = compiled.plan;
   RunStart out;
@@ -26,7 +26,7 @@ RunStart run_start(const RunSetup& setup, const Compiled& compiled, const RankFa
   return out;
 }
 
-void add_plan(Summary& out, const RunSetup& setup, const Plan& plan, const RankFacts& facts) {
+void add_plan(Summary& out, const RunSetup& setup, const Plan& plan, const RunRequirements& facts) {
   const RunConfig& config = setup.config;
   out.flops_per_step = facts.flops;
   out.recomputed_flops_per_step = facts.recomputed_flops;

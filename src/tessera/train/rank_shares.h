@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-struct SaveShares {
+struct RankShares {
   struct Cell {
     std::size_t tensor = 0;
     std::int64_t cell = 0, bytes = 0;
@@ -27,7 +27,7 @@ struct SaveShares {
 
 /// The same on every rank. One rank's cells have at most `file_bytes`; those of
 /// several are small enough to be shared out evenly.
-SaveShares share_saves(const Plan& plan, std::int64_t file_bytes);
+RankShares share_among_ranks(const Plan& plan, std::int64_t file_bytes);
 
 /// Bytes of the rank that writes most. Errors: Fault::Usage: more than 64 bits count.
 std::int64_t most_bytes_of_a_share(const Plan& plan);
@@ -37,7 +37,7 @@ Box saved_box(const StatePlan& state, const Mesh& mesh, int rank);
 
 /// What the plan's rank writes, in the memory of its states.
 std::vector<CheckpointPiece> pieces_of(
-    const SaveShares& shares, const Plan& plan,
+    const RankShares& shares, const Plan& plan,
     const std::function<std::span<const std::byte>(std::string_view)>& state);
 
 }  // namespace tessera

@@ -1,6 +1,6 @@
 /// What ranks are given: the batch inputs of each run.
 
-#include "tessera/train/crew.h"
+#include "tessera/train/rank_group.h"
 
 #include <gtest/gtest.h>
 
@@ -25,19 +25,19 @@ Plan plan_of(Device& device, int rank) {
 }
 
 /// Filled once, run twice: refused on ranks as on one device, and no rank hangs.
-TEST(Crew, InputsOfTheRunBeforeAreNotInputsOfThisOne) {
+TEST(RankGroup, InputsOfTheRunBeforeAreNotInputsOfThisOne) {
   try {
     run_ranks(2, [&](Communicator& world) {
       const std::unique_ptr<Device> device = make_cpu_device({1, -1});
-      Crew crew(plan_of(*device, world.rank()), *device, &world);
-      if (world.rank() > 0) return crew.follow();
-      crew.run(kInitProgram);
-      crew.run(kTrainProgram, [](BatchInputs& batch) {
+      RankGroup group(plan_of(*device, world.rank()), *device, &world);
+      if (world.rank() > 0) return group.follow();
+      group.run(kInitProgram);
+      group.run(kTrainProgram, [](BatchInputs& batch) {
         for (const char* name : {"ids", "labels"})
           std::ranges::fill(batch.fill<std::int32_t>(name), 1);
       });
-      EXPECT_TRUE(std::isfinite(crew.executor().scalar(kTrainProgram, "loss")));
-      crew.run(kTrainProgram, [](BatchInputs& batch) {
+      EXPECT_TRUE(std::isfinite(group.executor().scalar(kTrainProgram, "loss")));
+      group.run(kTrainProgram, [](BatchInputs& batch) {
         std::ranges::fill(batch.fill<std::int32_t>("labels"), 1);
       });
     });
@@ -52,7 +52,7 @@ TEST(Crew, InputsOfTheRunBeforeAreNotInputsOfThisOne) {
 }
 
 /// Callbacks of other ranks hear all of a step, the means of its task included.
-TEST(Crew, TellsAStepWhole) {
+TEST(RankGroup, TellsAStepWhole) {
   struct Heard : TrainCallback {
     std::vector<StepRecord> steps;
     void on_step(const StepRecord& record) override { steps.push_back(record); }
@@ -61,10 +61,10 @@ TEST(Crew, TellsAStepWhole) {
       .step = 7, .loss = 0.1, .ok = false, .means = {{"masked", 1.0 / 3}}, .loss_scale = 512.0};
   run_ranks(2, [&](Communicator& world) {
     const std::unique_ptr<Device> device = make_cpu_device({1, -1});
-    Crew crew(plan_of(*device, world.rank()), *device, &world);
-    if (world.rank() > 0) return crew.follow({&heard});
-    crew.tell_step(told);
-    crew.dismiss();
+    RankGroup group(plan_of(*device, world.rank()), *device, &world);
+    if (world.rank() > 0) return group.follow({&heard});
+    group.send_step(told);
+    group.stop();
   });
   ASSERT_EQ(heard.steps.size(), 1U);
   EXPECT_EQ(heard.steps[0].step, told.step);
@@ -74,7 +74,7 @@ TEST(Crew, TellsAStepWhole) {
 }
 
 /// A cache is neither gathered for a checkpoint nor wanted from one.
-TEST(Crew, StatesThatAreSavedAreAllButCaches) {
+TEST(RankGroup, StatesThatAreSavedAreAllButCaches) {
   Builder builder;
   const TensorType type{DType::F32, {4, 2}, {}};
   const Value cache = builder.state("a.keys", type, Role::Cache, {}),
@@ -88,17 +88,18 @@ TEST(Crew, StatesThatAreSavedAreAllButCaches) {
     const std::unique_ptr<Device> device = make_cpu_device({1, -1});
     CompileOptions options;
     options.rank = world.rank();
-    Crew crew(compile({{"step", builder.so_far(), strategy}}, *device, options), *device, &world);
-    if (world.rank() > 0) return crew.follow();
-    EXPECT_EQ(entries_of(crew.plan()),
+    RankGroup group(compile({{"step", builder.so_far(), strategy}}, *device, options), *device,
+                    &world);
+    if (world.rank() > 0) return group.follow();
+    EXPECT_EQ(entries_of(group.plan()),
               (std::vector<TensorEntry>{{"b.weight", type, Role::Parameter}}));
-    crew.run("step");
-    const std::vector<CheckpointTensor> saved = crew.states();
+    group.run("step");
+    const std::vector<CheckpointTensor> saved = group.states();
     ASSERT_EQ(saved.size(), 1U);
     EXPECT_EQ(saved[0].name, "b.weight");
-    EXPECT_EQ(count_parameters(crew.plan()), type.numel());
-    EXPECT_EQ(crew.plan().program("step").memory.caches, 64);  // 4 x 2 floats over two, aligned
-    crew.dismiss();
+    EXPECT_EQ(count_parameters(group.plan()), type.numel());
+    EXPECT_EQ(group.plan().program("step").memory.caches, 64);  // 4 x 2 floats over two, aligned
+    group.stop();
   });
 }
 

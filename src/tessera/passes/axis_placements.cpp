@@ -1,4 +1,4 @@
-#include "tessera/passes/stands.h"
+#include "tessera/passes/axis_placements.h"
 
 #include <algorithm>
 
@@ -6,11 +6,11 @@
 
 namespace tessera {
 
-Stands without_partials(Stands stands) {
-  for (Stand& stand : stands) {
-    if (is_partial(stand)) stand = kWhole;
+AxisPlacements without_partials(AxisPlacements on_axes) {
+  for (AxisPlacement& on_axis : on_axes) {
+    if (is_partial(on_axis)) on_axis = kWhole;
   }
-  return stands;
+  return on_axes;
 }
 
 Axes::Axes(const Strategy& strategy, const Machine& machine) {
@@ -39,49 +39,49 @@ int Axes::find(std::string_view name) const {
   return -1;
 }
 
-Stands Axes::whole() const {
-  Stands out;
+AxisPlacements Axes::whole() const {
+  AxisPlacements out;
   for (int i = 0; i < count(); ++i) out.push_back(kWhole);
   return out;
 }
 
-Stands Axes::read(const Sharding& sharding) const {
-  Stands out = whole();
-  const auto set = [&](std::string_view name, Stand stand) {
+AxisPlacements Axes::read(const Sharding& sharding) const {
+  AxisPlacements out = whole();
+  const auto set = [&](std::string_view name, AxisPlacement on_axis) {
     const int i = find(name);
     if (i < 0) return i;
-    Stand& at = out[static_cast<std::size_t>(i)];
+    AxisPlacement& at = out[static_cast<std::size_t>(i)];
     require(at == kWhole, "sharding ", sharding, " has axis '", name, "' twice");
-    at = stand;
+    at = on_axis;
     return i;
   };
   for (int d = 0; d < sharding.ndim(); ++d) {
     int before = -1;
     for (const std::string& name : sharding.dims[static_cast<std::size_t>(d)]) {
-      const int i = set(name, static_cast<Stand>(d));
+      const int i = set(name, static_cast<AxisPlacement>(d));
       require(i < 0 || i > before, "sharding ", sharding, ": axis '", name,
               "' is minor to one that is major on this mesh; name it before, or change the order");
       if (i >= 0) before = i;
     }
   }
-  for (const Partial& p : sharding.partial) set(p.axis, partial_stand(p.monoid));
+  for (const Partial& p : sharding.partial) set(p.axis, partial_placement(p.monoid));
   return out;
 }
 
-Shared<Placement> Axes::write(const Stands& stands, int ndim) const {
-  Shared<Placement>& out = known_[{ndim, stands}];
+Shared<Placement> Axes::write(const AxisPlacements& on_axes, int ndim) const {
+  Shared<Placement>& out = known_[{ndim, on_axes}];
   if (out) return out;
   Sharding sharding = Sharding::replicated(ndim);
   for (int i = 0; i < count(); ++i) {
-    const Stand stand = stands[static_cast<std::size_t>(i)];
-    if (stand >= 0) sharding = sharding.with((*this)[i].name, stand);
-    if (is_partial(stand)) sharding = sharding.with_partial((*this)[i].name, monoid_of(stand));
+    const AxisPlacement on_axis = on_axes[static_cast<std::size_t>(i)];
+    if (on_axis >= 0) sharding = sharding.with((*this)[i].name, on_axis);
+    if (is_partial(on_axis)) sharding = sharding.with_partial((*this)[i].name, monoid_of(on_axis));
   }
   return out = Placement{std::move(sharding), Memory::Device};
 }
 
-bool Axes::Less::operator()(const std::pair<int, Stands>& a,
-                            const std::pair<int, Stands>& b) const {
+bool Axes::Less::operator()(const std::pair<int, AxisPlacements>& a,
+                            const std::pair<int, AxisPlacements>& b) const {
   if (a.first != b.first) return a.first < b.first;
   return std::lexicographical_compare(a.second.begin(), a.second.end(), b.second.begin(),
                                       b.second.end());

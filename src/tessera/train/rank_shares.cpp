@@ -1,4 +1,4 @@
-#include "tessera/train/save_shares.h"
+#include "tessera/train/rank_shares.h"
 
 #include <algorithm>
 #include <map>
@@ -88,8 +88,8 @@ Box saved_box(const StatePlan& state, const Mesh& mesh, int rank) {
   return box_at(state, mesh, coordinates_of(mesh, rank));
 }
 
-SaveShares share_saves(const Plan& plan, std::int64_t file_bytes) {
-  SaveShares out;
+RankShares share_among_ranks(const Plan& plan, std::int64_t file_bytes) {
+  RankShares out;
   out.ranks = static_cast<int>(plan.ranks());
   if (out.ranks > 1)
     file_bytes = std::max(total_bytes(plan) / (out.ranks * kPartsPerRank), kLeastPart);
@@ -132,13 +132,13 @@ SaveShares share_saves(const Plan& plan, std::int64_t file_bytes) {
   return out;
 }
 
-std::int64_t SaveShares::bytes_of(int rank) const {
+std::int64_t RankShares::bytes_of(int rank) const {
   std::int64_t out = 0;
   for (const Cell& cell : cells) out += cell.rank == rank ? cell.bytes : 0;
   return out;
 }
 
-std::int64_t SaveShares::bytes() const {
+std::int64_t RankShares::bytes() const {
   std::int64_t out = 0;
   for (const Cell& cell : cells) out += cell.bytes;
   return out;
@@ -147,18 +147,18 @@ std::int64_t SaveShares::bytes() const {
 std::int64_t most_bytes_of_a_share(const Plan& plan) {
   const std::int64_t total = total_bytes(plan);
   if (plan.ranks() == 1) return total;
-  const SaveShares shares = share_saves(plan, total);
+  const RankShares shares = share_among_ranks(plan, total);
   std::vector<std::int64_t> load(static_cast<std::size_t>(shares.ranks));
-  for (const SaveShares::Cell& cell : shares.cells)
+  for (const RankShares::Cell& cell : shares.cells)
     load[static_cast<std::size_t>(cell.rank)] += cell.bytes;
   return *std::max_element(load.begin(), load.end());
 }
 
 std::vector<CheckpointPiece> pieces_of(
-    const SaveShares& shares, const Plan& plan,
+    const RankShares& shares, const Plan& plan,
     const std::function<std::span<const std::byte>(std::string_view)>& state) {
   std::vector<CheckpointPiece> out;
-  for (const SaveShares::Cell& cell : shares.cells) {
+  for (const RankShares::Cell& cell : shares.cells) {
     if (cell.rank != plan.rank) continue;
     const ManifestTensor& tensor = shares.tensors[cell.tensor];
     const StatePlan& of = plan.states[shares.states[cell.tensor]];

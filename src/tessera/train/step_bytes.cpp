@@ -1,4 +1,4 @@
-#include "tessera/train/told_step.h"
+#include "tessera/train/step_bytes.h"
 
 #include <cstring>
 #include <type_traits>

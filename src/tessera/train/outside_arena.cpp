@@ -1,4 +1,4 @@
-#include "tessera/train/outside.h"
+#include "tessera/train/outside_arena.h"
 
 #include <algorithm>
 

@@ -13,7 +13,7 @@ std::vector<std::string_view> data_fields(std::string_view when);
 
 /// Errors: Fault::Usage: one of the fields was told; `what` makes nothing of it, and `instead` says
 /// what to do.
-void refuse_told(const RunConfig& config, const std::vector<std::string_view>& names,
-                 std::string_view what, std::string_view instead);
+void refuse_given(const RunConfig& config, const std::vector<std::string_view>& names,
+                  std::string_view what, std::string_view instead);
 
 }  // namespace tessera
