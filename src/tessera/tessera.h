@@ -49,8 +49,6 @@
 #include "tessera/train/trainer.h"
 
 // Data.
-#include "tessera/data/dataset.h"
-#include "tessera/data/rows.h"
 #include "tessera/files/safetensors.h"
 #include "tessera/tensor/host_tensor.h"
 #include "tessera/tensor/type.h"

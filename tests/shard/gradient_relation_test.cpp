@@ -9,7 +9,6 @@
 #include <optional>
 
 #include "shard/two_matmuls.h"
-#include "tessera/data/dataset.h"
 #include "tessera/models/task.h"
 #include "tessera/passes/add_uses.h"
 #include "tessera/passes/interpret_program.h"

@@ -14,8 +14,6 @@
 #include "tessera/base/philox.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
-#include "tessera/data/dataset.h"
-#include "tessera/data/pairs.h"
 #include "tessera/files/file.h"
 #include "tessera/tokenizers/byte_tokens.h"
 #include "tessera/tokenizers/text_pieces.h"
@@ -214,35 +212,6 @@ TEST(Bpe, TwoMergesOfOneSpelling) {
   EXPECT_EQ(bpe.size(), 260);
   EXPECT_EQ(bpe.encode("abcd"), (Tokens{259}));
   EXPECT_EQ(bpe.merges_text(), "a b\nb c\nab c\na bc\nabc d\n");
-}
-
-/// The vocabulary of a run is learned from what trains alone.
-TEST(Dataset, TokensAreLearnedFromWhatTrains) {
-  const TestFolder folder;
-  std::string train, held_out;
-  for (int i = 0; i < 90; ++i) train += "ab cd\n";
-  for (int i = 0; i < 10; ++i) held_out += "xyxy \n";
-  write_atomically(folder / "a", train + held_out);
-  const Dataset data = load_dataset({folder / "a"}, {VocabularyKind::Bpe, 1000}, 0.1);
-  EXPECT_EQ(data.vocabulary, Vocabulary::bpe(train, 1000));
-  EXPECT_EQ(data.vocabulary.decode(data.texts().tokens.all()), train + held_out);
-  EXPECT_EQ(load_dataset({folder / "a"}, data.vocabulary, 0.1).vocabulary, data.vocabulary);
-  EXPECT_NE(load_dataset({folder / "a"}, {VocabularyKind::Bpe, 1000}, 0).vocabulary,
-            data.vocabulary);
-}
-
-TEST(Dataset, PairsOfLearnedTokens) {
-  const TestFolder folder;
-  write_atomically(folder / "a", "un deux\tone two\nun deux\tone two\n");
-  const Dataset data = load_dataset({folder / "a"}, {VocabularyKind::Bpe, 1000}, 0);
-  const Pairs pairs(data, DataPart::Train, {8, 8, 2000, 2001, 2002});
-  EXPECT_EQ(pairs.size(), 2);
-  Tokens source(8), ids(8), labels(8);
-  pairs.fill(0, source, ids, labels);
-  EXPECT_EQ(data.vocabulary.decode(Tokens(source.begin(), std::ranges::find(source, 2002))),
-            "un deux");
-  EXPECT_EQ(data.vocabulary.decode(Tokens(labels.begin(), std::ranges::find(labels, 2002))),
-            "one two");
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 
 #include "files/test_data.h"
 #include "tessera/base/text.h"
-#include "tessera/data/dataset.h"
 #include "tessera/files/file.h"
 
 namespace tessera {
@@ -167,33 +166,6 @@ TEST(Vocabulary, BadJsonIsRefused) {
     const std::string message = message_of([&] { Vocabulary::from_json(c.json, "v.json"); });
     EXPECT_NE(message.find("vocabulary 'v.json': " + c.part), std::string::npos) << message;
   }
-}
-
-TEST(Dataset, TinyShakespeareHasItsKnownCounts) {
-  const std::string path = test_data("tinyshakespeare/input.txt");
-  if (path.empty()) GTEST_SKIP() << no_test_data("tinyshakespeare/input.txt");
-  const Dataset data = load_dataset({path}, VocabularyKind::Characters);
-  EXPECT_EQ(data.vocabulary.size(), 65);
-  EXPECT_EQ(data.texts().tokens.all().size(), 1'115'394u);
-  EXPECT_EQ(data.texts().tokens.train().size(), 1'003'854u);
-  EXPECT_EQ(data.texts().tokens.held_out().size(), 111'540u);
-  EXPECT_EQ(data.vocabulary.decode(data.texts().tokens.all()), read_file(path));
-  // nanoGPT's encoding of the first words
-  EXPECT_EQ(Ids(data.texts().tokens.all().begin(), data.texts().tokens.all().begin() + 5),
-            (Ids{18, 47, 56, 57, 58}));
-}
-
-TEST(Dataset, AnotherVocabularyMustKnowTheText) {
-  const TestFolder folder;
-  write_atomically(folder / "a", "abba");
-  write_atomically(folder / "b", "cab");
-  const Dataset a = load_dataset({folder / "a"}, VocabularyKind::Characters, 0);
-  EXPECT_EQ(load_dataset({folder / "a"}, a.vocabulary, 0).digest, a.digest);
-  EXPECT_EQ(message_of([&] { load_dataset({folder / "b"}, a.vocabulary); }),
-            "character 0 (byte 0) of the text, 'c', U+0063, is not in the vocabulary of 2 "
-            "characters; leave it out, or "
-            "train with a text that has it\n    in the text of '" +
-                folder.path() + "/b'");
 }
 
 }  // namespace

@@ -50,9 +50,11 @@ void take_data(RunConfig& config, const InitModel& init, Problems& problems) {
   std::optional<Dataset> data = load_data(config, known, problems);
   if (!data) return;
   complete_model(config, *data);
-  if (data_source(config).has_index) return;  // which would be written
+  if (data_source(config).has_index) return;             // which would be written
+  if (!tessera::problems(config.model).empty()) return;  // reported below
   PreparedRun run{.config = config,
                   .given = config,
+                  .task = task_of(config.model),
                   .data = std::make_shared<const Dataset>(std::move(*data)),
                   .notices = {},
                   .output_held = {}};

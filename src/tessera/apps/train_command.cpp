@@ -170,7 +170,7 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
     }
     fit_run_to_cap(*run, launched, console);
     if (request.asked.check) {
-      const RunSetup setup(run->config);
+      const RunSetup setup(run->config, run->task);
       compile_checked(setup, wanted_programs(setup), *planned_device(run->config), console);
     }
     return record_of(run->config);

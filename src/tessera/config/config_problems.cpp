@@ -25,7 +25,8 @@ const Problems::Fields kDataParallel = {
 
 void find_parts_problem(const RunConfig& config, Problems& problems);
 void find_batch_problems(const RunConfig& config, Problems& problems);
-void find_eval_texts_problems(const RunConfig& config, const Task& task, Problems& problems);
+void find_eval_texts_problems(const RunConfig& config, const ModelConfig& model,
+                              Problems& problems);
 void find_precision_problems(const RunConfig& config, Problems& problems);
 
 }  // namespace
@@ -47,12 +48,11 @@ void find_problems(const RunConfig& config, Problems& problems) {
     problems.gather([&] { check_step_sizes(model, config.global_batch_size); },
                     {"global-batch-size", "layers", "decoder-layers", "width", "ffn-width",
                      "context", "source-context", "vocab-size"});
-    const Task task = task_of(model);
-    if (config.sample_every > 0 && !task.text)
+    if (config.sample_every > 0 && family_task(model).writes == Writes::Nothing)
       problems.add(text("sample-every ", config.sample_every, " does nothing with family ",
                         model.family, ", which writes no text; give sample-every 0"),
                    {"sample-every", "family"});
-    if (config.eval_texts > 0) find_eval_texts_problems(config, task, problems);
+    if (config.eval_texts > 0) find_eval_texts_problems(config, model, problems);
   }
   const TokenizerChoice tokenizer = tokenizer_choice(config);
   if (!tokenizer.none()) {
@@ -213,13 +213,15 @@ void find_batch_problems(const RunConfig& config, Problems& problems) {
   }
 }
 
-void find_eval_texts_problems(const RunConfig& config, const Task& task, Problems& problems) {
+/// `model`: as sizes of the data would complete it.
+void find_eval_texts_problems(const RunConfig& config, const ModelConfig& model,
+                              Problems& problems) {
   const std::string nothing = text("eval-texts ", config.eval_texts, " does nothing ");
-  if (!task.text || task.text->source == 0) {
+  if (family_task(model).writes != Writes::TextsFromSources) {
     problems.add(text(nothing, "with family ", config.model.family,
                       ", which writes no text from a source; give eval-texts 0"),
                  {"eval-texts", "family"});
-  } else if (!validates(config, task)) {
+  } else if (!validates(config, task_of(model))) {
     problems.add(text(nothing,
                       "without a validation; give eval-every or eval-at-end, with held-out "
                       "or valid-data, or give eval-texts 0"),

@@ -15,6 +15,9 @@ enum class RowsKind {
   Questions,
 };
 
+/// What a model of the task can write.
+enum class Writes { Nothing, Texts, TextsFromSources };
+
 /// The part of a model that is a task's own. Transformers names a class for each; tasks whose
 /// models have the same parameters share one. Sets of them are joined by |.
 enum class TaskHead : unsigned {
@@ -43,6 +46,7 @@ struct TaskKind {
   RowsKind rows = RowsKind::None;
   /// In config.json of transformers: what is learned of labels; empty: it says nothing of it.
   std::string_view problem_type = {};
+  Writes writes = Writes::Nothing;
   std::string_view misspelt = {};  // in scripts that many have; empty: nothing
 
   /// A task is called by its name.
@@ -57,8 +61,12 @@ inline constexpr TaskKind kPretraining{"pretraining",
     kCausalLm{.name = "causal_lm",
               .doc = "the next token from those before it",
               .hub_head = TaskHead::CausalLm,
+              .writes = Writes::Texts,
               .misspelt = "casual_lm"},
-    kSeq2SeqLm{"seq2seq_lm", "a text from another one", TaskHead::Seq2SeqLm},
+    kSeq2SeqLm{.name = "seq2seq_lm",
+               .doc = "a text from another one",
+               .hub_head = TaskHead::Seq2SeqLm,
+               .writes = Writes::TextsFromSources},
     kSequenceClassification{"sequence_classification", "a label for a text or a pair of texts",
                             TaskHead::SequenceClassification, RowsKind::Tables,
                             "single_label_classification"},

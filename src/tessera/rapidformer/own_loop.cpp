@@ -54,7 +54,7 @@ OwnLoop::OwnLoop(const AskedTraining& asked, Console& console, OwnFunctions func
     for (const std::string& notice : notices)
       if (notice.find(config().output) == std::string::npos)  // the folder of a run; there is none
         console.err << "notice: " << notice << "\n";
-  setup_.emplace(config());
+  setup_.emplace(config(), prepared_->task);
   samples_ = setup_->task().train_samples(*prepared_->data, sample_choices(config()));
   ranks_ = std::thread([this, &console] { run_ranks_of(console); });
   try {

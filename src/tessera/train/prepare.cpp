@@ -88,6 +88,7 @@ class Preparation {
   std::optional<PretrainedModel> pretrained_;
   KnownModel known_;
   std::optional<Dataset> data_;
+  std::optional<Task> task_;  // none: what is wrong with the model is reported
   Problems of_data_;
   std::string ids_;
   std::optional<PreparedRun> run_;  // from gather() on
@@ -186,31 +187,35 @@ void Preparation::compare_with_checkpoint() {
 void Preparation::take_sizes_of_data() {
   if (const std::string repeated = repeated_ranks_text(config_.parallel); !repeated.empty())
     notices_.push_back(repeated);
-  if (complete_model(config_, *data_)) problems_.add(tessera::problems(config_.model));
+  const bool was_open = complete_model(config_, *data_);
+  const FieldProblems of_model = tessera::problems(config_.model);
+  if (was_open) problems_.add(of_model);
+  if (of_model.empty()) task_.emplace(task_of(config_.model));
 }
 
 /// The steps of a run that counts epochs.
 void Preparation::count_epochs() {
-  if (!tessera::problems(config_.model).empty()) return;
+  if (!task_) return;
   if (config_.epochs > 0)
     problems_.gather([&] {
-      const Task task = task_of(config_.model);
       const TokenFiles* const files = data_->token_files();
-      if (files != nullptr && !task.token_files) return;  // reported below
+      if (files != nullptr && !task_->token_files) return;  // reported below
       const std::int64_t in_epoch =
-          files != nullptr ? task.token_files->samples_in_epoch(*files, sample_choices(config_))
-                           : task.train_samples(*data_, sample_choices(config_))->size();
+          files != nullptr ? task_->token_files->samples_in_epoch(*files, sample_choices(config_))
+                           : task_->train_samples(*data_, sample_choices(config_))->size();
       complete_epochs(config_, given_, in_epoch);
       if (from_) compare_epochs(config_, from_->run, notices_);
     });
   if (from_ && data_->token_files() != nullptr)
-    problems_.gather([&] { compare_token_order(config_, from_->run.config, *data_, notices_); });
+    problems_.gather(
+        [&] { compare_token_order(config_, from_->run.config, *task_, *data_, notices_); });
 }
 
 /// What was found becomes the prepared run; the checkpoint or folder that it begins with follows.
 void Preparation::gather() {
   run_.emplace(PreparedRun{.config = std::move(config_),
                            .given = std::move(given_),
+                           .task = task_ ? std::move(*task_) : Task(),
                            .data = std::make_shared<const Dataset>(std::move(*data_)),
                            .ids = ids_,
                            .notices = std::move(notices_),

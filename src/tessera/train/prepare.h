@@ -19,6 +19,7 @@ struct Dataset;
 struct PreparedRun {
   RunConfig config;                               // complete; model.vocabulary is known
   RunConfig given;                                // as it was given: what is derived stays open
+  Task task;                                      // of config.model
   std::shared_ptr<const Dataset> data;            // not null
   std::shared_ptr<const Dataset> test = nullptr;  // all of it is held out; null: nothing is tested
   std::optional<Checkpoint> from = {};            // where it goes on

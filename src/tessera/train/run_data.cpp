@@ -78,7 +78,7 @@ void check_data(PreparedRun& run, Problems& problems) {
   if (!tessera::problems(c.model).empty()) return;  // reported before
   Problems of_buckets;
   if (!of_buckets.gather([&] { bucket_lengths(c); })) return;  // reported before
-  const Task task = task_of(c.model);
+  const Task& task = run.task;
   const std::vector<DataKind> taken = data_taken(task);
   if (std::ranges::find(taken, run.data->kind()) == taken.end()) {
     std::vector<std::string> known;
@@ -180,8 +180,7 @@ void check_ids_and_take_test(PreparedRun& run, Problems& problems) {
         }
         const Dataset& test = *run.test;
         require_ids_of(test, c.model.vocabulary);
-        const std::unique_ptr<Samples> samples =
-            task_of(c.model).valid_samples(test, test_choices(c));
+        const std::unique_ptr<Samples> samples = run.task.valid_samples(test, test_choices(c));
         for (const std::string& notice :
              {test.notice, notice_of_unknown_tokens(test), samples->notice()}) {
           if (!notice.empty()) run.notices.push_back(text("of test-data: ", notice));

@@ -12,7 +12,7 @@ namespace tessera {
 
 namespace {
 
-std::vector<TrainProgram> train_programs(const RunConfig& config) {
+std::vector<TrainProgram> train_programs(const RunConfig& config, std::optional<Task> task) {
   std::vector<std::int64_t> lengths = bucket_lengths(config);
   if (lengths.empty()) lengths.push_back(0);
   lengths.back() = 0;  // the longest: as the model is
@@ -21,7 +21,9 @@ std::vector<TrainProgram> train_programs(const RunConfig& config) {
   for (const std::int64_t length : lengths) {
     const bool whole = length == 0;
     out.push_back({length, whole ? kTrainProgram : text(kTrainProgram, ".", length),
-                   task_of(whole ? config.model : at_length(config.model, length))});
+                   whole && task
+                       ? *std::move(task)
+                       : task_of(whole ? config.model : at_length(config.model, length))});
   }
   return out;
 }
@@ -35,10 +37,10 @@ Strategy in_micro_batches(Strategy strategy, std::int64_t number) {
 
 }  // namespace
 
-RunSetup::RunSetup(RunConfig complete)
+RunSetup::RunSetup(RunConfig complete, std::optional<Task> task)
     : config(std::move(complete)),
       precision(precision_of(config)),
-      trains(train_programs(config)),
+      trains(train_programs(config, std::move(task))),
       whole(strategy_of(config.parallel, BatchSplit::Whole, config.model)),
       cut(strategy_of(config.parallel, BatchSplit::Cut, config.model)),
       step(in_micro_batches(cut, config.micro_batches())) {

@@ -28,8 +28,9 @@ struct TrainProgram {
 
 struct RunSetup {
   /// `complete`: complete() has been called, and the vocabulary size is known.
+  /// `task`: of complete.model, where it is made already.
   /// Errors: as of task_of, strategy_of and bucket_lengths.
-  explicit RunSetup(RunConfig complete);
+  explicit RunSetup(RunConfig complete, std::optional<Task> task = std::nullopt);
 
   RunConfig config;
   std::optional<Precision> precision;  // nullopt: all is f32

@@ -110,10 +110,9 @@ void refuse_parts_of_token_files(const std::vector<std::string>& paths) {
   }
 }
 
-void compare_token_order(const RunConfig& here, const RunConfig& there, const Dataset& data,
-                         std::vector<std::string>& notices) {
+void compare_token_order(const RunConfig& here, const RunConfig& there, const Task& task,
+                         const Dataset& data, std::vector<std::string>& notices) {
   const TokenFiles& files = *data.token_files();
-  const Task task = task_of(here.model);
   if (!task.token_files) return;
   RunConfig then = there;
   const auto choices_of = [&](const RunConfig& config) {

@@ -43,7 +43,7 @@ void refuse_parts_of_token_files(const std::vector<std::string>& paths);
 /// The order of samples depends on how many passes over the data the steps take. Errors:
 /// Fault::Usage: it is another one than that of the run that is resumed, `there`, and changes are
 /// not allowed; where they are, `notices` says so.
-void compare_token_order(const RunConfig& here, const RunConfig& there, const Dataset& data,
-                         std::vector<std::string>& notices);
+void compare_token_order(const RunConfig& here, const RunConfig& there, const Task& task,
+                         const Dataset& data, std::vector<std::string>& notices);
 
 }  // namespace tessera

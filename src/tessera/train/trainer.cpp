@@ -108,7 +108,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
       options_(options),
       isa_(device.isa()),
       f32_products_(device.f32_products()),
-      setup_(run_.config),
+      setup_(run_.config, run_.task),
       samples_(task().train_samples(*run_.data, sample_choices(config()))),
       held_out_(validates(config(), task())
                     ? task().valid_samples(*run_.data, valid_choices(config()))
