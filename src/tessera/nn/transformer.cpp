@@ -126,12 +126,12 @@ std::pair<Value, Value> encoded_keys(Value encoded, const Heads& heads,
 }
 
 /// The caches of cross attention.
-struct Kept {
+struct CrossCaches {
   Value keys, values, seen;
 };
 
-Kept kept_of(Builder& builder, std::int64_t b, std::int64_t t, const Heads& heads, DType dtype,
-             Where where) {
+CrossCaches cross_caches(Builder& builder, std::int64_t b, std::int64_t t, const Heads& heads,
+                         DType dtype, Where where) {
   const auto cache = [&](std::string_view name, const TensorType& type) {
     return builder.state(name, type, Role::Cache, {Init::Kind::Constant, 0}, where);
   };
@@ -237,7 +237,7 @@ Value cross_attention(Value x, const Encoded& encoded, const TransformerLayer& l
     const auto [k, v] = encoded_keys(encoded.values, heads, layer, where);  // [b, t, g, e] each
     return attended(q, k, v, d, layer, encoded.visible, pass, where);
   }
-  const Kept kept = kept_of(x.builder(), b, encoded.kept, heads, x.dtype(), where);
+  const CrossCaches kept = cross_caches(x.builder(), b, encoded.kept, heads, x.dtype(), where);
   const Value zero = x.builder().constant(0, DType::I32, where);
   return attended(q, kept.keys, kept.values, d, layer, {.mask = not_equal(kept.seen, zero)}, pass,
                   where);
@@ -250,7 +250,7 @@ void keep_encoded(const Encoded& encoded, std::int64_t width, const TransformerL
   const Heads heads = heads_of(width, layer, where);
   const std::int64_t b = encoded.values.shape()[0], t = encoded.values.shape()[1];
   const auto [k, v] = encoded_keys(encoded.values, heads, layer, where);  // [b, t, g, e] each
-  const Kept kept = kept_of(builder, b, t, heads, encoded.values.dtype(), where);
+  const CrossCaches kept = cross_caches(builder, b, t, heads, encoded.values.dtype(), where);
   builder.next(kept.keys, k);
   builder.next(kept.values, v);
   const Value mask = encoded.visible.mask;

@@ -335,68 +335,6 @@ class Decider {
 
 }  // namespace
 
-Choices factors_on_axes(const Factors& rule, const Factors::Dims& dims,
-                        const AxisPlacements& on_axes, const Axes& axes) {
-  Choices out;
-  for (int a = 0; a < axes.count(); ++a) out.push_back(kReplicate);
-  for (int d = 0; d < static_cast<int>(dims.size()); ++d) {
-    const std::vector<int>& fs = dims[at(d)];
-    std::size_t i = 0;
-    std::int64_t left = fs.empty() ? 0 : rule.list[at(fs[0])].size;
-    for (int a = 0; a < axes.count(); ++a) {
-      if (on_axes[at(a)] != d) continue;
-      const std::int64_t n = axes[a].size;
-      while (fs.size() > 1 && left == 1 && i + 1 < fs.size()) left = rule.list[at(fs[++i])].size;
-      if (fs.empty() || (fs.size() > 1 && left % n != 0)) {
-        out[at(a)] = kNoFactor;
-        continue;
-      }
-      out[at(a)] = static_cast<Choice>(fs[i]);
-      left = (left + n - 1) / n;
-    }
-  }
-  return out;
-}
-
 NodeDecision decide(const Undecided& node, const Axes& axes) { return Decider(node, axes).run(); }
-
-AxisPlacements required(const Undecided& q, const Choices& choices, int i, const Axes& axes) {
-  const Factors& rule = *q.rule;
-  AxisPlacements out = axes.whole();
-  for (int a = 0; a < axes.count(); ++a) {
-    const Choice choice = choices[at(a)];
-    if (choice >= 0) {
-      for (std::size_t d = 0; d < rule.ins[at(i)].size(); ++d) {
-        const std::vector<int>& fs = rule.ins[at(i)][d];
-        if (std::find(fs.begin(), fs.end(), choice) != fs.end())
-          out[at(a)] = static_cast<AxisPlacement>(d);
-      }
-    }
-    if (choice != kThrough || !rule.is_linear(i)) continue;
-    bool first = true;  // the first operand that brings sums, where only one may
-    for (const int other : rule.linear_operands) {
-      if (other < i) first = first && q.ins[at(other)].have[at(a)] != kPartialSum;
-    }
-    if (rule.linear == Linear::Joint || (first && q.ins[at(i)].have[at(a)] == kPartialSum))
-      out[at(a)] = kPartialSum;
-  }
-  return out;
-}
-
-AxisPlacements natural(const Factors& rule, const Choices& choices, int r, const Axes& axes) {
-  AxisPlacements out = axes.whole();
-  for (int a = 0; a < axes.count(); ++a) {
-    const Choice choice = choices[at(a)];
-    if (choice == kThrough) out[at(a)] = kPartialSum;
-    if (choice < 0) continue;
-    if (rule.reduces(choice, r)) out[at(a)] = partial_placement(rule.monoid(choice));
-    for (std::size_t d = 0; d < rule.outs[at(r)].size(); ++d) {
-      const std::vector<int>& fs = rule.outs[at(r)][d];
-      if (std::find(fs.begin(), fs.end(), choice) != fs.end())
-        out[at(a)] = static_cast<AxisPlacement>(d);
-    }
-  }
-  return out;
-}
 
 }  // namespace tessera

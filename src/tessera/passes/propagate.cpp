@@ -23,11 +23,13 @@ namespace {
 const std::string& path_of(const Node& node) { return std::get<std::string>(node.attrs[0]); }
 
 /// A value of the placed graph and how it stands.
-struct Kept {
+struct PlacedValue {
   Value value;
   AxisPlacements on_axes;
   const Node* use = nullptr;  // that it is read through: a state
 };
+using PlacedValues = std::vector<PlacedValue>;
+using ResultDemands = std::vector<const Demand*>;  // of each result of a node; nullptr: none
 
 class Propagation {
  public:
@@ -75,11 +77,10 @@ class Propagation {
  private:
   void leaf(NodeId id);
   void visit(NodeId id);
-  std::vector<Kept> place(const Node& node, const std::vector<Kept>& ins, Undecided undecided,
-                          const std::vector<const Demand*>& demands, Choices* chosen);
-  std::vector<Kept> expand(const Node& node, const std::vector<Kept>& ins,
-                           const std::vector<const Demand*>& demands);
-  Kept reshard(const Kept& from, const AxisPlacements& to, const Node& reader);
+  PlacedValues place(const Node& node, const PlacedValues& ins, Undecided undecided,
+                     const ResultDemands& demands, Choices* chosen);
+  PlacedValues expand(const Node& node, const PlacedValues& ins, const ResultDemands& demands);
+  PlacedValue reshard(const PlacedValue& from, const AxisPlacements& to, const Node& reader);
   AxisPlacements settled(const AxisPlacements& natural, const Demand* demand) const;
   void leave(const Output& output);
   /// A copy is placed as the node that it repeats.
@@ -87,9 +88,9 @@ class Propagation {
     const NodeId original = graph_.node(id).remat_of;
     return original >= 0 ? original : id;
   }
-  Undecided undecided_of(NodeId id, const std::vector<Kept>& ins) const;
+  Undecided undecided_of(NodeId id, const PlacedValues& ins) const;
   Choices inherited(NodeId id, const Factors& rule) const;
-  Kept accumulating(ValueId v, const Kept& value);
+  PlacedValue accumulating(ValueId v, const PlacedValue& value);
   void check_microbatches(NodeId id) const;
 
   const Graph& graph_;
@@ -100,11 +101,11 @@ class Propagation {
   Demands demands_;
   std::vector<bool> before_loop_;
   Builder placed_;
-  ValueTable<Kept> kept_;
-  std::map<ValueId, AxisPlacements>
-      accumulators_;              // of what the gradient of a parameter sums up to
+  ValueTable<PlacedValue> kept_;
+  /// Of what the gradient of a parameter sums up to.
+  std::map<ValueId, AxisPlacements> accumulators_;
   std::vector<Choices> choices_;  // per node; empty for leaves
-  std::map<std::tuple<ValueId, const Node*, int, int>, std::vector<Kept>>
+  std::map<std::tuple<ValueId, const Node*, int, int>, PlacedValues>
       resharded_;  // by use, phase and stage of who reads it, -1: for all
   std::vector<std::string> refused_;
 };
@@ -139,7 +140,7 @@ void Propagation::check_microbatches(NodeId id) const {
 
 /// Operands as a node of the source graph reads them: states as the strategy has them used, batch
 /// inputs cut by time.
-Undecided Propagation::undecided_of(NodeId id, const std::vector<Kept>& ins) const {
+Undecided Propagation::undecided_of(NodeId id, const PlacedValues& ins) const {
   const Node& node = graph_.node(id);
   Undecided out;
   out.before_loop = before_loop_[at(original_of(id))];
@@ -165,10 +166,10 @@ Undecided Propagation::undecided_of(NodeId id, const std::vector<Kept>& ins) con
 void Propagation::visit(NodeId id) {
   const Node& node = graph_.node(id);
   const NodeId original = original_of(id);
-  std::vector<Kept> ins;
+  PlacedValues ins;
   for (const ValueId input : node.inputs) ins.push_back(kept_[input]);
   Undecided undecided = undecided_of(id, ins);
-  std::vector<const Demand*> demands;
+  ResultDemands demands;
   for (int r = 0; r < static_cast<int>(node.results.size()); ++r) {
     const std::optional<Demand>& demand = demands_[{original, r}];
     demands.push_back(demand ? &*demand : nullptr);
@@ -197,13 +198,13 @@ void Propagation::visit(NodeId id) {
     from_other = inherited(node.like, rule);
     undecided.inherited = &from_other;
   }
-  std::vector<Kept> results = place(node, ins, undecided, demands, &choices_[at(id)]);
+  PlacedValues results = place(node, ins, undecided, demands, &choices_[at(id)]);
   for (int r = 0; r < static_cast<int>(results.size()); ++r)
     kept_[{id, r}] = accumulating({id, r}, results[at(r)]);
 }
 
 /// An accumulator of micro-batches, sharded as the strategy says.
-Kept Propagation::accumulating(ValueId v, const Kept& value) {
+PlacedValue Propagation::accumulating(ValueId v, const PlacedValue& value) {
   const auto found = accumulators_.find(v);
   if (found == accumulators_.end()) return value;
   AxisPlacements to = value.on_axes;
@@ -224,9 +225,8 @@ Choices Propagation::inherited(NodeId id, const Factors& rule) const {
   return out;
 }
 
-std::vector<Kept> Propagation::place(const Node& node, const std::vector<Kept>& ins,
-                                     Undecided undecided, const std::vector<const Demand*>& demands,
-                                     Choices* chosen) {
+PlacedValues Propagation::place(const Node& node, const PlacedValues& ins, Undecided undecided,
+                                const ResultDemands& demands, Choices* chosen) {
   const Factors& rule = *undecided.rule;
   undecided.expands = node.op->expand != nullptr;
   std::vector<Undecided::WantedPlacement> wanted(demands.size());
@@ -247,24 +247,22 @@ std::vector<Kept> Propagation::place(const Node& node, const std::vector<Kept>& 
   const bool stat = std::any_of(decided.choices.begin(), decided.choices.end(), [&](Choice c) {
     return c >= 0 && rule.list[at(c)].kind == FactorKind::Stat;
   });
+  const auto as_required = [&](std::size_t i) {
+    return reshard(ins[i], required(undecided, decided.choices, static_cast<int>(i), axes_), node);
+  };
   if (stat) {
-    std::vector<Kept> lying = ins;  // as the user said, or as they come
-    for (std::size_t i = 0; i < ins.size() && undecided.pinned != nullptr; ++i) {
-      const AxisPlacements need = required(undecided, decided.choices, static_cast<int>(i), axes_);
-      lying[i] = reshard(ins[i], need, node);
-    }
+    PlacedValues lying = ins;  // as the user said, or as they come
+    for (std::size_t i = 0; i < ins.size() && undecided.pinned != nullptr; ++i)
+      lying[i] = as_required(i);
     return expand(node, lying, demands);
   }
 
   ValueIds operands;
-  for (std::size_t i = 0; i < ins.size(); ++i) {
-    const AxisPlacements need = required(undecided, decided.choices, static_cast<int>(i), axes_);
-    operands.push_back(reshard(ins[i], need, node).value.id());
-  }
+  for (std::size_t i = 0; i < ins.size(); ++i) operands.push_back(as_required(i).value.id());
   Node copy = node;
   copy.cotangent.reset();  // what they said has been decided
   copy.like = copy.remat_of = -1;
-  std::vector<Kept> out(node.results.size());
+  PlacedValues out(node.results.size());
   for (std::size_t r = 0; r < out.size(); ++r) {
     out[r].on_axes = natural(rule, decided.choices, static_cast<int>(r), axes_);
     copy.results[r].placement = axes_.write(out[r].on_axes, node.results[r].type.ndim());
@@ -278,20 +276,20 @@ std::vector<Kept> Propagation::place(const Node& node, const std::vector<Kept>& 
 }
 
 /// The primitive ops that a stat op consists of, placed by the same rule.
-std::vector<Kept> Propagation::expand(const Node& node, const std::vector<Kept>& ins,
-                                      const std::vector<const Demand*>& demands) {
+PlacedValues Propagation::expand(const Node& node, const PlacedValues& ins,
+                                 const ResultDemands& demands) {
   Builder parts;
   parts.set_mark({node.block, node.phase, node.stage, node.where, node.recompute});
   std::vector<Value> operands;
   OpCall::Types in_types, out_types;
   for (std::size_t i = 0; i < ins.size(); ++i)
     operands.push_back(parts.batch(text("in", i), ins[i].value.type()));
-  for (const Kept& in : ins) in_types.push_back(&in.value.type());
+  for (const PlacedValue& in : ins) in_types.push_back(&in.value.type());
   for (const Result& result : node.results) out_types.push_back(&result.type);
   const OpCall whole(*node.op, std::move(in_types), node.attrs, std::move(out_types));
   const std::vector<Value> results = expansion(whole, operands);
   const Graph graph = parts.finish();
-  ValueTable<Kept> kept(graph);
+  ValueTable<PlacedValue> kept(graph);
   for (std::size_t i = 0; i < ins.size(); ++i) kept[operands[i].id()] = ins[i];
   for (NodeId id = 0; id < graph.size(); ++id) {
     const Node& part = graph.node(id);
@@ -302,13 +300,13 @@ std::vector<Kept> Propagation::expand(const Node& node, const std::vector<Kept>&
       kept[{id, 0}] = {placed_.copy(std::move(leaf), {})[0], axes_.whole()};
       continue;
     }
-    std::vector<Kept> part_ins;
+    PlacedValues part_ins;
     Undecided undecided;
     for (const ValueId input : part.inputs) {
       part_ins.push_back(kept[input]);
       undecided.ins.push_back({&graph.type(input), kept[input].on_axes});
     }
-    std::vector<const Demand*> part_demands(part.results.size(), nullptr);
+    ResultDemands part_demands(part.results.size(), nullptr);
     for (std::size_t r = 0; r < results.size(); ++r) {
       if (results[r].id().node == id) {
         part_demands[at(results[r].id().index)] = demands[r];
@@ -316,11 +314,11 @@ std::vector<Kept> Propagation::expand(const Node& node, const std::vector<Kept>&
     }
     const Factors rule = graph.factors(id);
     undecided.rule = &rule;
-    std::vector<Kept> part_results = place(part, part_ins, undecided, part_demands, nullptr);
+    PlacedValues part_results = place(part, part_ins, undecided, part_demands, nullptr);
     for (std::size_t r = 0; r < part_results.size(); ++r)
       kept[{id, static_cast<std::int32_t>(r)}] = std::move(part_results[r]);
   }
-  std::vector<Kept> out;
+  PlacedValues out;
   for (const Value& result : results) out.push_back(kept[result.id()]);
   return out;
 }
@@ -341,7 +339,8 @@ AxisPlacements Propagation::settled(const AxisPlacements& natural, const Demand*
 /// The value in the placement that `reader` needs. A sum is finished once, beside the node that
 /// made it. Gathers and slices are shared by the readers of one phase and chunk, and never undone:
 /// the value before the move is used instead. A state is moved by its use, for all readers of that.
-Kept Propagation::reshard(const Kept& from, const AxisPlacements& to, const Node& reader) {
+PlacedValue Propagation::reshard(const PlacedValue& from, const AxisPlacements& to,
+                                 const Node& reader) {
   if (from.on_axes == to) return from;
   const Node& mover = placed_.node(from.value);
   if (mover.op == &kReshard && mover.phase == reader.phase && mover.stage == reader.stage) {
@@ -352,10 +351,11 @@ Kept Propagation::reshard(const Kept& from, const AxisPlacements& to, const Node
   bool finishes = false;
   for (int a = 0; a < axes_.count(); ++a)
     finishes = finishes || (is_partial(from.on_axes[at(a)]) && !is_partial(to[at(a)]));
-  const bool alone = finishes || from.use != nullptr;  // for all who read the value, or the use
-  const int phase = alone ? -1 : static_cast<int>(reader.phase), stage = alone ? -1 : reader.stage;
-  std::vector<Kept>& known = resharded_[{from.value.id(), from.use, phase, stage}];
-  for (const Kept& one : known) {
+  const bool for_all = finishes || from.use != nullptr;  // for all who read the value, or the use
+  const int phase = for_all ? -1 : static_cast<int>(reader.phase),
+            stage = for_all ? -1 : reader.stage;
+  PlacedValues& known = resharded_[{from.value.id(), from.use, phase, stage}];
+  for (const PlacedValue& one : known) {
     if (one.on_axes == to) return one;
   }
   const Node& marks = finishes              ? placed_.node(from.value)
@@ -377,7 +377,7 @@ Kept Propagation::reshard(const Kept& from, const AxisPlacements& to, const Node
 
 /// Next values go home; what the caller reads is whole on every rank, unless it is to stay cut.
 void Propagation::leave(const Output& output) {
-  Kept kept = kept_[output.value];
+  PlacedValue kept = kept_[output.value];
   const bool cut =
       std::any_of(strategy_.cut_outputs.begin(), strategy_.cut_outputs.end(),
                   [&](const std::string& pattern) { return matches(pattern, output.name); });

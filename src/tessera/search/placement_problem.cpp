@@ -245,12 +245,12 @@ class PlacementProblem::Maker {
   ValueTable<std::vector<Reader>> readers_;
   ValueTable<ValueSource> sources_;
   SourceTables tables_;
-  struct Kept {
+  struct SharedTables {
     std::shared_ptr<const CostTable> channel;
     std::shared_ptr<const Options> options;
     std::shared_ptr<const std::vector<int>> same;
   };
-  std::map<const void*, Kept> kept_;
+  std::map<const void*, SharedTables> kept_;
   struct Fixed {
     std::shared_ptr<const Ports> ports;
     std::shared_ptr<const std::vector<int>> port_of;

@@ -9,9 +9,9 @@ namespace tessera {
 
 namespace {
 
-using Kept = std::vector<int>;
+using Numbers = std::vector<int>;
 
-std::shared_ptr<const Options> options_of(const Options& options, const Kept& kept) {
+std::shared_ptr<const Options> options_of(const Options& options, const Numbers& kept) {
   Options out;
   for (const int option : kept) {
     out.costs.push_back(options.costs[at(option)]);
@@ -20,8 +20,8 @@ std::shared_ptr<const Options> options_of(const Options& options, const Kept& ke
   return std::make_shared<const Options>(std::move(out));
 }
 
-std::shared_ptr<const CostTable> table_of(const CostTable& table, const Kept& rows,
-                                          const Kept& columns) {
+std::shared_ptr<const CostTable> table_of(const CostTable& table, const Numbers& rows,
+                                          const Numbers& columns) {
   CostTable out{static_cast<int>(rows.size()), static_cast<int>(columns.size()), {}};
   for (const int row : rows) {
     for (const int column : columns) out.costs.push_back(table.at(row, column));
@@ -30,8 +30,8 @@ std::shared_ptr<const CostTable> table_of(const CostTable& table, const Kept& ro
 }
 
 /// The options that stay, per decision.
-std::vector<Kept> kept_of(const DecisionGraph& graph, const Allowed& allowed) {
-  std::vector<Kept> out = allowed;
+std::vector<Numbers> kept_of(const DecisionGraph& graph, const Allowed& allowed) {
+  std::vector<Numbers> out = allowed;
   for (int i = 0; i < graph.size(); ++i) {
     if (!out[at(i)].empty()) continue;
     out[at(i)].resize(at(graph.decisions[at(i)].options->size()));
@@ -44,9 +44,9 @@ std::vector<Kept> kept_of(const DecisionGraph& graph, const Allowed& allowed) {
 
 DecisionGraph restricted(const DecisionGraph& graph, const Allowed& allowed) {
   // Decisions that share options go on sharing them, so that blocks still fold.
-  std::map<std::pair<const void*, Kept>, std::shared_ptr<const Options>> options;
-  std::map<std::tuple<const void*, Kept, Kept>, std::shared_ptr<const CostTable>> tables;
-  const std::vector<Kept> kept = kept_of(graph, allowed);
+  std::map<std::pair<const void*, Numbers>, std::shared_ptr<const Options>> options;
+  std::map<std::tuple<const void*, Numbers, Numbers>, std::shared_ptr<const CostTable>> tables;
+  const std::vector<Numbers> kept = kept_of(graph, allowed);
   DecisionGraph out;
   for (int i = 0; i < graph.size(); ++i) {
     const Decision& decision = graph.decisions[at(i)];
@@ -55,7 +55,7 @@ DecisionGraph restricted(const DecisionGraph& graph, const Allowed& allowed) {
     out.decisions.push_back({decision.name, decision.block, made});
   }
   for (const Link& link : graph.links) {
-    const Kept &rows = kept[at(link.from)], &columns = kept[at(link.to)];
+    const Numbers &rows = kept[at(link.from)], &columns = kept[at(link.to)];
     auto& made = tables[{link.table.get(), rows, columns}];
     if (!made) made = table_of(*link.table, rows, columns);
     out.links.push_back({link.from, link.to, made});
@@ -65,7 +65,7 @@ DecisionGraph restricted(const DecisionGraph& graph, const Allowed& allowed) {
 
 Solution solve_restricted(const DecisionGraph& graph, const Allowed& allowed,
                           const SolveLimits& limits) {
-  const std::vector<Kept> kept = kept_of(graph, allowed);
+  const std::vector<Numbers> kept = kept_of(graph, allowed);
   Solution found = solve(restricted(graph, allowed), limits);
   for (int i = 0; i < graph.size(); ++i) found.picks[at(i)] = kept[at(i)][at(found.picks[at(i)])];
   return found;
