@@ -45,6 +45,10 @@ TEST(Doctor, FindsEachThingThatIsWrong) {
        "version: it was built without optimization"},
       {"an old processor", [](DoctorFacts& f) { f.isa = Isa::Baseline; },
        "instruction set: kernels need AVX2"},
+      {"a program that was compiled for another processor alone",
+       [](DoctorFacts& f) { f.isa = Isa::Baseline, f.left_out = "avx2"; },
+       "instruction set: this program has no fast kernels for this processor, because it was "
+       "compiled without avx2; run ./dev build here"},
       {"a container with less time than cores", [](DoctorFacts& f) { f.group_cores = 2.5; },
        "cores: a control group gives the time of 2.5 cores, and 8 threads would share it; give "
        "--threads 2,"},

@@ -34,6 +34,22 @@ for words in "--no-install build" "build --no-install"; do
   grep -q "ninja .*tessera rapidformer examples" said.$$ || wrong "dev $words does not build"
 done
 
+# quickstart compiles kernels for this machine alone, unless all are there or were asked for; everybody else compiles all.
+presets() { # COMMAND
+  : >said.$$
+  SAID=$PWD/said.$$ PATH=$PWD/bin.$$:$PATH "$copy/dev" --no-install "$1" >/dev/null 2>&1 || true  # there is no program to run
+  sed -n 's/^cmake --preset //p' said.$$
+}
+rm -rf "$copy/build"
+[ "$(presets quickstart)" = quickstart ] || wrong "quickstart from nothing compiles all"
+home="CMAKE_HOME_DIRECTORY:INTERNAL=$copy"
+printf '%s\n' "$home" TESSERA_ISA:STRING=native >"$copy/build/CMakeCache.txt"
+[ "$(presets quickstart)" = quickstart ] || wrong "a second quickstart compiles more than the first"
+[ "$(presets build)" = release ] || wrong "dev build does not compile all"
+printf '%s\n' "$home" TESSERA_ISA:STRING=all >"$copy/build/CMakeCache.txt"
+[ "$(presets quickstart)" = release ] || wrong "quickstart after build compiles kernels again"
+rm -rf "$copy/build"
+
 # `test ROOM` builds that room's tests and runs them alone; words that are no room are refused before anything is built.
 cp "$(dirname "$dev")/CMakeLists.txt" "$copy"
 : >said.$$

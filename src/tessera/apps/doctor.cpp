@@ -34,6 +34,10 @@ DoctorLine isa_line(const DoctorFacts& f) {
     out.value += ": bf16 is multiplied on tiles";
   } else if (f.isa == Isa::Avx512Bf16) {
     out.value += ": bf16 is multiplied as such";
+  } else if (f.isa == Isa::Baseline && !f.left_out.empty()) {
+    out.problem = text(
+        "this program has no fast kernels for this processor, because it was compiled without ",
+        f.left_out, "; run ./dev build here, which compiles all");
   } else if (f.isa == Isa::Baseline) {
     out.problem =
         "kernels need AVX2 to be fast, and without it are not tested; use a processor "
@@ -41,6 +45,7 @@ DoctorLine isa_line(const DoctorFacts& f) {
   } else {
     out.value += ": bf16 is converted to f32, which saves no time";
   }
+  if (!f.left_out.empty()) out.value += text("; not compiled: ", f.left_out);
   return out;
 }
 

@@ -17,6 +17,7 @@ struct DoctorFacts {
 
   std::string processor;
   Isa isa = Isa::Baseline;
+  std::string left_out;                 // instruction sets that this program has no kernels for
   int cores = 1, cores_of_machine = 1;  // usable by this process
   double group_cores = 0;               // time that control groups give; 0: no limit
   double load = 0;                      // programs that ran, on average of a minute

@@ -24,6 +24,7 @@
 #include "tessera/checkpoint/checkpoint_files.h"
 #include "tessera/comm/launched.h"
 #include "tessera/comm/processes.h"
+#include "tessera/device/compiled.h"
 #include "tessera/device/device.h"
 #include "tessera/runtime/f32_products.h"
 #include "tessera/runtime/rates.h"
@@ -151,6 +152,7 @@ DoctorFacts doctor_facts(const std::string& folder,
   out.mpi = has_mpi();
   out.processor = processor_name();
   out.isa = machine_choices().isa;
+  out.left_out = levels_left_out();
   out.cores = num_usable_cores();
   out.cores_of_machine = static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN));
   out.group_cores = group_cores();

@@ -7,6 +7,7 @@
 #include "tessera/base/words.h"
 #include "tessera/config/family_fields.h"
 #include "tessera/config/fields.h"
+#include "tessera/device/compiled.h"
 #include "tessera/tokenizers/byte_tokens.h"
 
 namespace tessera {
@@ -15,6 +16,7 @@ CpuChoices choices_of(const RunConfig& config, const CpuChoices& machine) {
   CpuChoices out = machine;
   if (config.max_isa != "auto") {
     out.isa = parse_isa(config.max_isa, "max-isa");
+    require_compiled(out.isa, "max-isa");
     require(out.isa <= machine.isa, "max-isa ", config.max_isa, " is above ", to_text(machine.isa),
             ", the highest of this machine; give that or a lower one");
   }

@@ -9,6 +9,7 @@
 
 #include "tessera/base/cores.h"
 #include "tessera/base/error.h"
+#include "tessera/device/compiled.h"
 #include "tessera/device/cpu/copy_engine.h"
 #include "tessera/device/cpu/in_f32.h"
 #include "tessera/device/cpu/isa.h"
@@ -176,6 +177,7 @@ std::string product_library() { return cpu::onednn_version(); }
 std::unique_ptr<Device> make_cpu_device(const CpuOptions& options) {
   require(options.threads >= 0, "threads: ", options.threads, " is negative; 0 takes one per core");
   const CpuChoices machine = machine_choices(), choices = options.choices.value_or(machine);
+  require_compiled(choices.isa, "instruction set");
   require(choices.isa <= machine.isa, "instruction set ", to_text(choices.isa), " is above ",
           to_text(machine.isa), ", the highest of this machine; choose that or a lower one");
   check(choices.f32_products == F32Products::Fma || choices.isa >= Isa::Amx,

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "hwy/targets.h"
+#include "tessera/device/compiled.h"
 #include "tessera/device/cpu/onednn.h"
 #include "tessera/device/cpu/tile_unit.h"
 
@@ -22,6 +23,13 @@ Isa ask_processor() {
 #else
   return Isa::Baseline;
 #endif
+}
+
+/// The highest level that the processor has and this program has kernels for.
+Isa best_level() {
+  Isa out = ask_processor();
+  while (!is_compiled(out)) out = static_cast<Isa>(static_cast<int>(out) - 1);
+  return out;
 }
 
 bool is_intel() {
@@ -52,7 +60,7 @@ void cap_highway(Isa isa) {
 /// does. Where nothing was measured, f32 products are made by AMX.
 CpuChoices processor_choices() {
   static const CpuChoices choices =
-      CpuChoices{ask_processor(), is_intel(), F32Products::Amx}.at_most(Isa::Amx);
+      CpuChoices{best_level(), is_intel(), F32Products::Amx}.at_most(Isa::Amx);
   return choices;
 }
 

@@ -5,7 +5,8 @@
 
 namespace tessera::cpu {
 
-/// The highest level of this processor that the system lets this process use, and what suits it.
+/// The highest compiled level of this processor that the system lets this process use, and what
+/// suits it.
 CpuChoices processor_choices();
 
 /// Caps Highway and oneDNN, which know one level per process, at the level of its first device.
