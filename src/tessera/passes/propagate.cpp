@@ -351,9 +351,8 @@ PlacedValue Propagation::reshard(const PlacedValue& from, const AxisPlacements& 
   bool finishes = false;
   for (int a = 0; a < axes_.count(); ++a)
     finishes = finishes || (is_partial(from.on_axes[at(a)]) && !is_partial(to[at(a)]));
-  const bool for_all = finishes || from.use != nullptr;  // for all who read the value, or the use
-  const int phase = for_all ? -1 : static_cast<int>(reader.phase),
-            stage = for_all ? -1 : reader.stage;
+  const bool all = finishes || from.use != nullptr;  // for all who read the value, or the use
+  const int phase = all ? -1 : static_cast<int>(reader.phase), stage = all ? -1 : reader.stage;
   PlacedValues& known = resharded_[{from.value.id(), from.use, phase, stage}];
   for (const PlacedValue& one : known) {
     if (one.on_axes == to) return one;
