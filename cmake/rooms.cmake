@@ -11,10 +11,9 @@ function(compile_together TARGET)
   endif()
 endfunction()
 
-# room(NAME USES ROOM... LINKS TARGET... HEADERS TARGET... WITHOUT FOLDER... FACE HEADER... APART): the library of one folder
-# under src/tessera, less some in it, as target tessera_NAME. HEADERS: libraries of which nothing is linked. FACE: at most
-# six of its headers, without .h, that programs outside of this tree may include. APART: its sources are compiled one at a
-# time (those of Highway are compiled once per instruction set as well).
+# room(NAME USES ROOM... LINKS TARGET... HEADERS TARGET... WITHOUT FOLDER... FACE HEADER...): the library of one folder under
+# src/tessera, less some in it, as target tessera_NAME. HEADERS: libraries of which nothing is linked. FACE: at most six of
+# its headers, without .h, that programs outside of this tree may include.
 #
 # Its include root holds only itself, and it inherits the roots of the rooms that it uses: an include that points up or
 # sideways is not found, so it does not compile. Sources are globbed: adding a file edits no build file.
@@ -23,7 +22,7 @@ endfunction()
 # do not depend on their position. Nobody puts another function in the place of one of ours, so calls within a file are
 # inlined as if they were not shared. Names of files that are compiled in are relative to the project.
 function(room NAME)
-  cmake_parse_arguments(ARG "APART" "" "USES;LINKS;HEADERS;WITHOUT;FACE" ${ARGN})
+  cmake_parse_arguments(ARG "" "" "USES;LINKS;HEADERS;WITHOUT;FACE" ${ARGN})
   file(GLOB_RECURSE SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/tessera/${NAME}/*.cpp)
   list(FILTER SOURCES EXCLUDE REGEX "/main.cpp$")
   foreach(FOLDER ${ARG_WITHOUT})
@@ -36,9 +35,7 @@ function(room NAME)
   list(TRANSFORM ARG_USES PREPEND tessera_ OUTPUT_VARIABLE USED)
   if(SOURCES)
     add_library(${TARGET} STATIC ${SOURCES})
-    if(NOT ARG_APART)
-      compile_together(${TARGET})
-    endif()
+    compile_together(${TARGET})
     set_target_properties(${TARGET} PROPERTIES POSITION_INDEPENDENT_CODE ON)
     target_compile_options(${TARGET} PRIVATE -fno-semantic-interposition -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
     target_include_directories(${TARGET} PUBLIC ${ROOT})

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tessera/device/cpu/attention_call.h"
+#include "tessera/device/cpu/grain.h"
 #include "tessera/device/cpu/vector_philox.h"
 #include "tessera/ops/attention.h"
 
@@ -14,7 +15,6 @@ namespace tessera::cpu {
 
 namespace {
 
-constexpr double kFlopsPerThread = 5e5;
 constexpr std::int64_t kLine = 16;  // floats of a cache line
 
 /// What both kernels share: everything of a call that is known before it runs.
@@ -259,7 +259,7 @@ std::unique_ptr<Kernel> make_backward(const KernelRequest& request, Pool& pool) 
   return std::make_unique<Backward>(request, dots, pool);
 }
 
-constexpr std::array<KernelEntry, 4> kEntries = {
+constexpr std::array<KernelEntry, 4> kAttentionKernels = {
     {{&kAttention, make_forward<true>, Isa::Avx512Bf16, true},
      {&kAttention, make_forward<false>, Isa::Baseline, true},
      {&kAttentionGrad, make_backward<true>, Isa::Avx512Bf16, true},
@@ -267,6 +267,6 @@ constexpr std::array<KernelEntry, 4> kEntries = {
 
 }  // namespace
 
-std::span<const KernelEntry> attention_kernels() { return kEntries; }
+std::span<const KernelEntry> attention_kernels() { return kAttentionKernels; }
 
 }  // namespace tessera::cpu

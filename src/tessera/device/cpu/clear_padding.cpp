@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tessera/device/cpu/grain.h"
 #include "tessera/device/cpu/vector_families.h"
 #include "tessera/ops/collective.h"
 #include "tessera/ops/reference.h"
@@ -9,8 +10,6 @@
 namespace tessera::cpu {
 
 namespace {
-
-constexpr std::int64_t kGrainBytes = 64 << 10;  // worth a thread
 
 /// Writes what lies beyond the logical extent alone: the rest is copied only where the result does
 /// not lie in the operand.

@@ -1,14 +1,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include "tessera/device/cpu/grain.h"
 #include "tessera/device/cpu/vector_copy.h"
 #include "tessera/device/cpu/vector_families.h"
 
 namespace tessera::cpu {
 
 namespace {
-
-constexpr std::int64_t kGrainBytes = 64 << 10;  // worth a thread
 
 /// Writes the window alone: the rest is copied only where the result does not lie in the operand.
 class DynamicUpdate final : public Kernel {

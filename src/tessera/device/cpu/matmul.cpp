@@ -8,6 +8,7 @@
 
 #include "tessera/base/round_up.h"
 #include "tessera/device/cpu/dot_gemm.h"
+#include "tessera/device/cpu/grain.h"
 #include "tessera/device/cpu/onednn.h"
 #include "tessera/device/cpu/panels.h"
 #include "tessera/device/cpu/tile_gemm.h"
@@ -38,9 +39,8 @@ struct Slice {
   std::size_t product;
 };
 
-constexpr double kFlopsPerThread = 5e5;     // some 10 us: an order above what waking a helper costs
-constexpr std::int64_t kGrain = 16;         // rows or columns: a cache line of f32
-constexpr std::int64_t kWidestPart = 4096;  // columns
+constexpr std::int64_t kGrain = 16;                // rows or columns: a cache line of f32
+constexpr std::int64_t kWidestPart = 4096;         // columns
 constexpr std::int64_t kCopyGrain = 1 << 16;       // elements that are worth a thread
 constexpr std::int64_t kCachedFloats = 128 << 10;  // 512 KiB: half of a core's second cache
 
@@ -370,7 +370,7 @@ std::unique_ptr<Kernel> make_matmul(const KernelRequest& request, Pool& pool) {
   return std::make_unique<MatmulKernel<Product>>(std::move(*form), adds_onto(request), pool);
 }
 
-constexpr std::array<KernelEntry, 7> kEntries = {
+constexpr std::array<KernelEntry, 7> kMatmulKernels = {
     {{&kMatmul, make_matmul<TileGemm<Bf16, Bf16>>, Isa::Amx, true},
      {&kMatmul, make_matmul<TileGemm<Bf16, float>>, Isa::Amx, true},
      {&kMatmul, make_matmul<DotGemm<Bf16>>, Isa::Avx512Bf16, true},
@@ -381,7 +381,7 @@ constexpr std::array<KernelEntry, 7> kEntries = {
 
 }  // namespace
 
-std::span<const KernelEntry> matmul_kernels() { return kEntries; }
+std::span<const KernelEntry> matmul_kernels() { return kMatmulKernels; }
 
 std::optional<SingleProduct> single_product(const KernelRequest& request) {
   const std::optional<Canonical> form = form_of(request, DType::F32);

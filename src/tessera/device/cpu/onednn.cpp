@@ -70,17 +70,17 @@ dnnl::primitive_attr attributes(bool accumulate) {
 }
 
 /// An operand of one call. The C++ wrapper would allocate a counter of owners for each.
-class Operand {
+class MatrixView {
  public:
-  Operand(const Desc& desc, const dnnl::engine& engine, const void* data) {
+  MatrixView(const Desc& desc, const dnnl::engine& engine, const void* data) {
     const dnnl_status_t status =
         dnnl_memory_create(&memory_, &desc.data, engine.get(),
                            const_cast<void*>(data));  // operands are only read
     check(status == dnnl_success, "oneDNN: status ", static_cast<int>(status));
   }
-  ~Operand() { dnnl_memory_destroy(memory_); }
-  Operand(const Operand&) = delete;
-  Operand& operator=(const Operand&) = delete;
+  ~MatrixView() { dnnl_memory_destroy(memory_); }
+  MatrixView(const MatrixView&) = delete;
+  MatrixView& operator=(const MatrixView&) = delete;
   dnnl_memory_t get() const { return memory_; }
 
  private:
@@ -142,7 +142,7 @@ struct Gemm::State {
     check(status == dnnl_success, "oneDNN: status ", static_cast<int>(status));
   }
 
-  Operand at(const Desc& desc, const void* data) const { return {desc, engine, data}; }
+  MatrixView at(const Desc& desc, const void* data) const { return {desc, engine, data}; }
 };
 
 namespace {
@@ -205,8 +205,8 @@ void Gemm::pack(const float* b, void* packed, void* scratch) const {
   check(state_->pack_desc.has_value(), "a product of plain operands is asked to pack");
   const OneThread one;
   const State& s = *state_;
-  const Operand from = s.at(s.plain_b, b), to = s.at(s.b, packed),
-                pad = s.at(s.pack_scratch, scratch);
+  const MatrixView from = s.at(s.plain_b, b), to = s.at(s.b, packed),
+                   pad = s.at(s.pack_scratch, scratch);
   s.execute<3>(
       s.packing,
       {{{DNNL_ARG_FROM, from.get()}, {DNNL_ARG_TO, to.get()}, {DNNL_ARG_SCRATCHPAD, pad.get()}}});
@@ -215,8 +215,8 @@ void Gemm::pack(const float* b, void* packed, void* scratch) const {
 void Gemm::execute(const float* a, const void* b, float* c, void* scratch) const {
   const OneThread one;
   const State& s = *state_;
-  const Operand ma = s.at(s.a, a), mb = s.at(s.b, b), mc = s.at(s.c, c),
-                pad = s.at(s.scratch, scratch);
+  const MatrixView ma = s.at(s.a, a), mb = s.at(s.b, b), mc = s.at(s.c, c),
+                   pad = s.at(s.scratch, scratch);
   s.execute<4>(s.product, {{{DNNL_ARG_SRC, ma.get()},
                             {DNNL_ARG_WEIGHTS, mb.get()},
                             {DNNL_ARG_DST, mc.get()},

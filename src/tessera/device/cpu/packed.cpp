@@ -15,7 +15,7 @@ namespace tessera::cpu {
 namespace {
 
 constexpr std::string_view kTag = "onednn";
-constexpr std::int64_t kGrain = 16;  // columns: a cache line of f32
+constexpr std::int64_t kPackedGrain = 16;  // columns: a cache line of f32
 
 /// What a tag says: the product that the weights are packed for, and into how many parts of columns
 /// it is cut, one per thread. Both the pack and the product are made from it alone, so they agree.
@@ -49,7 +49,8 @@ struct Part {
 class Parts {
  public:
   explicit Parts(const Form& form) {
-    const std::int64_t n = form.shape.n, step = round_up((n + form.parts - 1) / form.parts, kGrain);
+    const std::int64_t n = form.shape.n,
+                       step = round_up((n + form.parts - 1) / form.parts, kPackedGrain);
     std::vector<std::int64_t> widths;
     for (std::int64_t first = 0; first < n; first += step) {
       GemmShape shape = form.shape;
@@ -140,7 +141,7 @@ std::unique_ptr<Kernel> make_packed_matmul(const KernelRequest& request, Pool& p
   return std::make_unique<PackedMatmulKernel>(*form, first, pool);
 }
 
-constexpr std::array<KernelEntry, 2> kEntries = {
+constexpr std::array<KernelEntry, 2> kPackedKernels = {
     {{&kPack, make_pack}, {&kMatmul, make_packed_matmul}}};
 
 KernelRequest dense_request(const OpCall& call) {
@@ -157,7 +158,7 @@ KernelRequest dense_request(const OpCall& call) {
 }
 
 /// Fewer rows of A do not make up for the packing.
-constexpr std::int64_t kRows = 512;
+constexpr std::int64_t kLeastRows = 512;
 
 }  // namespace
 
@@ -170,7 +171,7 @@ std::optional<Layout> packed_layout(const OpCall& call, int operand, std::int64_
   const GemmShape& s = product->shape;
   if (s.m == 1 || s.n == 1 || s.k == 1) return std::nullopt;
   if (packing.amx && !always && AmxGemm::pays(s.m, s.n, s.k, packing.threads)) return std::nullopt;
-  if (!always && s.m * uses < kRows) return std::nullopt;
+  if (!always && s.m * uses < kLeastRows) return std::nullopt;
   const Form form{s, packing.threads};
   const Parts parts(form);
   // The type rule counts elements: the packed form is at least as large.
@@ -178,6 +179,6 @@ std::optional<Layout> packed_layout(const OpCall& call, int operand, std::int64_
   return Layout{form.tag(), std::max(parts.bytes, plain)};
 }
 
-std::span<const KernelEntry> packed_kernels() { return kEntries; }
+std::span<const KernelEntry> packed_kernels() { return kPackedKernels; }
 
 }  // namespace tessera::cpu

@@ -20,7 +20,7 @@ namespace {
 
 constexpr bool kAnyDType = true;
 
-constinit const KernelEntry kEntries[] = {
+constinit const KernelEntry kVectorKernels[] = {
     {&kDropout, make_dropout, Isa::Baseline, kAnyDType},
     {&kRandomNormal, make_random},
     {&kRandomUniform, make_random},
@@ -60,7 +60,7 @@ constinit const KernelEntry kEntries[] = {
 
 }  // namespace
 
-std::span<const KernelEntry> vector_kernels() { return kEntries; }
+std::span<const KernelEntry> vector_kernels() { return kVectorKernels; }
 
 bool all_dense(const KernelRequest& request) {
   for (int i = 0; i < request.call.num_in(); ++i) {
@@ -77,7 +77,7 @@ bool first_are_f32(const KernelRequest& request, int count) {
 }
 
 bool vector_accepts_strides(const OpDef& op, int operand) {
-  for (const KernelEntry& entry : kEntries) {
+  for (const KernelEntry& entry : kVectorKernels) {
     if (entry.op == &op)
       return entry.make == make_copy || (entry.make == make_rope && operand == 0) ||
              (entry.make == make_dynamic_update && operand == 1);

@@ -4,13 +4,13 @@
 #include <cstring>
 
 #include "tessera/base/error.h"
+#include "tessera/device/cpu/grain.h"
 
 namespace tessera::cpu {
 
 namespace {
 
-constexpr std::int64_t kGrainBytes = 64 << 10;  // worth a thread
-constexpr std::int64_t kBlock = 16;             // rows and columns of a block that is transposed
+constexpr std::int64_t kBlock = 16;  // rows and columns of a block that is transposed
 
 /// Like memcpy. For short runs of whole cache lines, such as one head of attention, the call would
 /// cost as much as the copy.

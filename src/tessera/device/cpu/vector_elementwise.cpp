@@ -32,7 +32,7 @@ class ProgramKernel final : public Kernel {
   Pool* pool_;
 };
 
-constexpr std::string_view kElementwise = "hwy:elementwise", kRows = "hwy:rows";
+constexpr std::string_view kElementwise = "hwy:elementwise", kRowwise = "hwy:rows";
 
 /// The value of one op in the program, or -1 where no tile function computes it. Where there is
 /// none of its 16 bits, that of f32 is taken.
@@ -262,7 +262,7 @@ std::unique_ptr<Kernel> make_elementwise(const KernelRequest& request, Pool& poo
     if (space.row_dims > 0 && !has_rows(space)) return nullptr;
     Program program(space.shape, space.row_dims);
     if (!Body(program, request).add()) return nullptr;
-    return std::make_unique<ProgramKernel>(space.row_dims > 0 ? kRows : kElementwise,
+    return std::make_unique<ProgramKernel>(space.row_dims > 0 ? kRowwise : kElementwise,
                                            std::move(program), pool);
   }
   Program program(call.out(0).shape);
@@ -292,7 +292,7 @@ std::unique_ptr<Kernel> make_rows(const KernelRequest& request, Pool& pool) {
   if (results.empty()) return nullptr;
   for (int i = 0; i < call.num_out(); ++i)
     program.result(results[static_cast<std::size_t>(i)], call.out(i).dtype);
-  return std::make_unique<ProgramKernel>(kRows, std::move(program), pool);
+  return std::make_unique<ProgramKernel>(kRowwise, std::move(program), pool);
 }
 
 std::unique_ptr<Kernel> make_dropout(const KernelRequest& request, Pool& pool) {

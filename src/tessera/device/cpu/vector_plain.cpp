@@ -137,7 +137,7 @@ constexpr Row floats(const OpDef& op, Tile tile) {
 }
 constexpr Row only_tile(const OpDef& op, Tile tile) { return {&op, id(tile)}; }
 
-constinit const Row kRows[] = {
+constinit const Row kPlainRows[] = {
     numbers<Add>(kAdd, Tile::Add),
     numbers<Sub>(kSub, Tile::Sub),
     numbers<Mul>(kMul, Tile::Mul),
@@ -196,7 +196,7 @@ TileFunction tile_function(const OpCall& call) {
     if (op == &kGelu) return float_tile(tanh ? Tile::GeluTanh : Tile::GeluErf, dtype);
     return float_tile(tanh ? Tile::GeluTanhGrad : Tile::GeluErfGrad, dtype);
   }
-  for (const Row& row : kRows) {
+  for (const Row& row : kPlainRows) {
     if (row.op != op) continue;
     if (row.float_tile >= 0 && has_float_tiles(dtype))
       return float_tile(static_cast<Tile>(row.float_tile), dtype);

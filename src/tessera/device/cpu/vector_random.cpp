@@ -11,7 +11,7 @@ namespace tessera::cpu {
 
 namespace {
 
-constexpr std::int64_t kGrain = 1024;  // elements; a multiple of the four of a block
+constexpr std::int64_t kRandomGrain = 1024;  // elements; a multiple of the four of a block
 
 /// The four numbers of a block of elements.
 using Block = void (*)(std::uint64_t key, std::uint64_t block, std::uint64_t step, float* out);
@@ -49,7 +49,7 @@ class RandomKernel final : public Kernel {
   void run(const KernelArgs& args) const override {
     const auto step = static_cast<std::uint64_t>(*static_cast<const std::int64_t*>(args.ins[0]));
     float* const out = static_cast<float*>(args.outs[0]);
-    pool_.split(numel_, kGrain, [&](std::int64_t begin, std::int64_t end) {
+    pool_.split(numel_, kRandomGrain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; i += 4) {
         float four[4];
         block_(key_, static_cast<std::uint64_t>(i) / 4, step, four);

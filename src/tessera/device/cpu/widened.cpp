@@ -14,7 +14,7 @@ namespace tessera::cpu {
 
 namespace {
 
-constexpr std::int64_t kGrain = 4096;  // elements that are worth a thread
+constexpr std::int64_t kWidenedGrain = 4096;  // elements that are worth a thread
 
 /// Where rows of neighbours begin, of a tensor that lies at strides.
 struct Rows {
@@ -45,12 +45,12 @@ struct Rows {
   template <typename F>
   void each(Pool& pool, const F& f) const {
     if (count == 1) {
-      pool.split(length, kGrain,
+      pool.split(length, kWidenedGrain,
                  [&](std::int64_t from, std::int64_t to) { f(from, from, to - from); });
       return;
     }
     const std::int64_t grain =
-        std::max<std::int64_t>(1, kGrain / std::max<std::int64_t>(1, length));
+        std::max<std::int64_t>(1, kWidenedGrain / std::max<std::int64_t>(1, length));
     pool.split(count, grain, [&](std::int64_t from, std::int64_t to) {
       for (std::int64_t row = from; row < to; ++row) f(begin(row), row * length, length);
     });
@@ -203,7 +203,7 @@ class WidenedKernel final : public Kernel {
   void add_block(const KernelArgs& args, const Part& part, void* out) const {
     float* const sum = part.staged() ? room(args, part.room) : static_cast<float*>(out);
     const float* const more = room(args, part.block);
-    pool_->split(part.whole.count * part.whole.length, kGrain,
+    pool_->split(part.whole.count * part.whole.length, kWidenedGrain,
                  [&](std::int64_t from, std::int64_t to) {
                    accumulate(more + from, sum + from, to - from);
                  });
