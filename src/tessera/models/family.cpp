@@ -7,12 +7,7 @@
 
 namespace tessera {
 
-std::span<const ModelFamily* const> model_families() {
-  static constexpr const ModelFamily* kAll[] = {
-      &kGpt2, &kLlama, &kBert, &kRoberta, &kAlbert, &kTransformer, &kT5, &kBart, &kVit,
-  };
-  return kAll;
-}
+std::span<const ModelFamily* const> model_families() { return kModelFamilies; }
 
 std::vector<const ModelFamily*> all_families(const OwnFamilies& own) {
   const std::span<const ModelFamily* const> library = model_families();

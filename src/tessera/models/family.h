@@ -5,8 +5,9 @@
 /// Rejected: virtual functions: a family is a row of functions, most with a default, and one of a
 /// program's own is handed over beside the library's.
 ///
-/// Model families: what `--family` names. A family of the library is one file and one line in
-/// family.cpp; a program adds its own by handing it over. docs/add-a-model.md shows one.
+/// Model families: what `--family` names. A family of the library is one file and a name
+/// at the end of this header; a program adds its own by handing it over. docs/add-a-model.md shows
+/// one.
 
 #include <span>
 #include <string>
@@ -150,7 +151,9 @@ void complete(ModelConfig& config);
 /// What the model is trained to do. Errors: as of family_task.
 Task task_of(const ModelConfig& config);
 
-// The families, one file each.
+// The families, one file each, and in which order they are told.
 extern const ModelFamily kAlbert, kBart, kBert, kGpt2, kLlama, kRoberta, kT5, kTransformer, kVit;
+inline constexpr const ModelFamily* kModelFamilies[] = {
+    &kGpt2, &kLlama, &kBert, &kRoberta, &kAlbert, &kTransformer, &kT5, &kBart, &kVit};
 
 }  // namespace tessera

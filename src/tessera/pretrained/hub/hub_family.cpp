@@ -12,8 +12,6 @@ namespace tessera {
 
 namespace {
 
-constexpr const HubFamily* kFamilies[] = {&kHubAlbert, &kHubBart,    &kHubBert, &kHubGpt2,
-                                          &kHubLlama,  &kHubRoberta, &kHubT5,   &kHubVit};
 constexpr std::array<std::string_view, 2> kSuffixes = {".weight", ".bias"};
 
 std::string of_layer(std::string_view name, std::int64_t layer) {
@@ -45,12 +43,12 @@ void add(const HubName& name, std::int64_t layer, std::vector<HubTensor>& out) {
 
 }  // namespace
 
-std::span<const HubFamily* const> hub_families() { return kFamilies; }
+std::span<const HubFamily* const> hub_families() { return kHubFamilies; }
 
 const HubFamily& hub_family_of(const HubConfig& config) {
   const std::string type = config.has("model_type") ? config.word("model_type") : "";
   std::vector<std::string> known;
-  for (const HubFamily* family : kFamilies) {
+  for (const HubFamily* family : kHubFamilies) {
     if (family->model_type == type) return *family;
     known.emplace_back(family->model_type);
   }
@@ -62,7 +60,7 @@ const HubFamily& hub_family_of(const HubConfig& config) {
 }
 
 const HubFamily* hub_family_of(const FamilyRef& family) {
-  for (const HubFamily* each : kFamilies) {
+  for (const HubFamily* each : kHubFamilies) {
     if (each->family->name == family.name()) return each;  // or what a program replaced it by
   }
   return nullptr;
