@@ -133,7 +133,7 @@ using Values = std::vector<std::int32_t>;
 Values labels_of_tokens(const Dataset& data) {
   Values out;
   for (const RowLabel& row : data.texts().labels)
-    out.insert(out.end(), row.words->of_tokens.begin(), row.words->of_tokens.end());
+    out.insert(out.end(), row.words()->of_tokens.begin(), row.words()->of_tokens.end());
   return out;
 }
 

@@ -8,10 +8,6 @@
 
 namespace tessera {
 
-/// What to do with labels that are numbers to be told: for messages.
-inline constexpr const char* kScoresAreNoLabels =
-    "Scores are learned by regression, which there is not yet";
-
 /// The labels among these that say that a row has none, as files write it: -1 (the library
 /// datasets) and - (SNLI). They are labels like others where the model of `known` knows them; - is
 /// one beside +, and -1 beside whole numbers that do not count from 0, as in {-1, 1}.

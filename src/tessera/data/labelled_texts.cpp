@@ -56,8 +56,7 @@ class LabelledTexts final : public Samples {
   }
 
   void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
-    const std::span<std::int32_t> ids = batch.fill_with<std::int32_t>("ids", options_.pad),
-                                  labels = batch.fill_with<std::int32_t>("labels", kIgnoredLabel);
+    const std::span<std::int32_t> ids = batch.fill_with<std::int32_t>("ids", options_.pad);
     std::span<std::int32_t> types, mask, last;
     if (options_.types) types = batch.fill_with<std::int32_t>("types", 0);
     if (options_.mask) mask = batch.fill_with<std::int32_t>("mask", 0);
@@ -73,18 +72,29 @@ class LabelledTexts final : public Samples {
       if (options_.types) std::ranges::copy(sample.types, types.subspan(at).begin());
       if (options_.mask) std::ranges::fill(mask.subspan(at, sample.ids.size()), 1);
       if (options_.last) last[static_cast<std::size_t>(i)] = last_of(sample.ids);
-      const RowLabel& label = texts_.labels[static_cast<std::size_t>(row)];
-      if (label.words != nullptr) {
-        const std::span<const std::int32_t> of_tokens = label.words->of_tokens;
-        std::ranges::copy(framed(unlabelled_, std::span(&of_tokens, 1), width).ids,
-                          labels.subspan(at).begin());
-      } else {
-        labels[static_cast<std::size_t>(i)] = label.number;
-      }
     }
+    fill_labels(first, count, width, batch);
   }
 
  private:
+  const RowLabel& label_of(std::int64_t item) const {
+    return texts_.labels[static_cast<std::size_t>(first_row_ + item)];
+  }
+  void fill_labels(std::int64_t first, std::int64_t count, std::int64_t width,
+                   BatchInputs& batch) const {
+    const std::span<std::int32_t> out = batch.fill_with<std::int32_t>("labels", kIgnoredLabel);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t item = order_.item(first + i);
+      if (item < 0) continue;
+      if (const WordLabels* const words = label_of(item).words()) {
+        const std::span<const std::int32_t> of_tokens = words->of_tokens;
+        std::ranges::copy(framed(unlabelled_, std::span(&of_tokens, 1), width).ids,
+                          out.subspan(static_cast<std::size_t>(i * width)).begin());
+      } else {
+        out[static_cast<std::size_t>(i)] = label_of(item).number();
+      }
+    }
+  }
   /// Of the rows of the part, within the context; counts those that are cut.
   std::vector<std::int64_t> lengths_of(const Dataset& data) {
     const std::int64_t rows = texts_.rows.rows(), end = trains_ ? texts_.rows.train : rows;

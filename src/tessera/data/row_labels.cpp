@@ -44,7 +44,7 @@ std::string in_small_letters(std::string_view name) {
 
 std::vector<std::int32_t> label_numbers(std::span<const RowLabel> labels) {
   std::vector<std::int32_t> out;
-  for (const RowLabel& label : labels) out.push_back(label.number);
+  for (const RowLabel& label : labels) out.push_back(label.number());
   return out;
 }
 

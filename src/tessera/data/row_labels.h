@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "tessera/tensor/ignored_label.h"
@@ -20,14 +21,30 @@ struct WordLabels {
   std::vector<bool> has_token = {};          // for each word
 };
 
-/// What is to be predicted of a row, or of its words.
+/// What is to be predicted of a row, the number of a class, or of its words.
 struct RowLabel {
-  std::int32_t number = kIgnoredLabel;
-  std::shared_ptr<const WordLabels> words = nullptr;  // nullptr: its words have no labels
+  std::variant<std::int32_t, std::shared_ptr<const WordLabels>> of = kIgnoredLabel;
 
+  /// kIgnoredLabel: it is not known, or none of the row.
+  std::int32_t number() const {
+    const std::int32_t* const found = std::get_if<std::int32_t>(&of);
+    return found == nullptr ? kIgnoredLabel : *found;
+  }
+  /// nullptr: its words have no labels.
+  const WordLabels* words() const {
+    const auto* const found = std::get_if<std::shared_ptr<const WordLabels>>(&of);
+    return found == nullptr ? nullptr : found->get();
+  }
   /// It is not known what is to be predicted.
-  bool none() const { return words == nullptr && number == kIgnoredLabel; }
+  bool none() const { return words() == nullptr && number() == kIgnoredLabel; }
 };
+
+/// How labels in a column of a table are read (data/label_kind.h).
+struct LabelKind;
+extern const LabelKind kClassLabels;  // names of classes
+/// What to do with labels that are numbers to be told: for messages.
+inline constexpr const char* kScoresAreNoLabels =
+    "Scores are learned by regression, which there is not yet";
 
 /// RowLabel::number of each.
 std::vector<std::int32_t> label_numbers(std::span<const RowLabel> labels);

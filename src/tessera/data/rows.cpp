@@ -8,21 +8,12 @@
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
 #include "tessera/data/dataset.h"
-#include "tessera/data/label_rules.h"
+#include "tessera/data/label_kind.h"
 #include "tessera/files/file.h"
-#include "tessera/tensor/ignored_label.h"
 
 namespace tessera {
 
 namespace {
-
-/// The rows of several files, and where they are.
-struct LoadedRows {
-  std::vector<Table> tables;
-  std::vector<TextFile> files;
-  bool labelled = false;             // the last column is that of labels
-  std::vector<std::string> notices;  // of rows that were left out
-};
 
 /// The files have the column of labels.
 bool have_labels(const std::vector<std::string>& paths, const RowsChoice& choice) {
@@ -55,9 +46,9 @@ void trim_labels(Table& table, const std::string& path, const RowsChoice& choice
 }
 
 /// Columns of texts, and that of labels behind them.
-LoadedRows load_tables(const std::vector<std::string>& paths, const RowsChoice& choice) {
+TableRows load_tables(const std::vector<std::string>& paths, const RowsChoice& choice) {
   const std::vector<std::string> all = text_files(paths);
-  LoadedRows out;
+  TableRows out;
   out.labelled = have_labels(all, choice);
   std::vector<std::string> wanted = choice.columns;
   if (out.labelled) wanted.push_back(choice.label_column);
@@ -76,20 +67,20 @@ LoadedRows load_tables(const std::vector<std::string>& paths, const RowsChoice& 
 
 /// Calls `take(table, row)` for each row, in order.
 template <typename Take>
-void for_each_row(const LoadedRows& rows, const Take& take) {
+void for_each_row(const TableRows& rows, const Take& take) {
   for (const Table& table : rows.tables) {
     for (std::int64_t row = 0; row < table.rows(); ++row)
       take(table, static_cast<std::size_t>(row));
   }
 }
 
-std::int64_t count_rows(const LoadedRows& rows) {
+std::int64_t count_rows(const TableRows& rows) {
   std::int64_t out = 0;
   for (const Table& table : rows.tables) out += table.rows();
   return out;
 }
 
-std::string digest_of_rows(const LoadedRows& rows) {
+std::string digest_of_rows(const TableRows& rows) {
   StreamHash hash;
   for_each_row(rows, [&](const Table& table, std::size_t row) {
     for (const std::vector<std::string>& column : table.columns) {
@@ -101,7 +92,7 @@ std::string digest_of_rows(const LoadedRows& rows) {
 }
 
 /// What a vocabulary is made of: the texts of the first `count` rows, a new line behind each.
-std::string joined_texts(const LoadedRows& rows, std::size_t columns, std::int64_t count) {
+std::string joined_texts(const TableRows& rows, std::size_t columns, std::int64_t count) {
   std::string out;
   for_each_row(rows, [&](const Table& table, std::size_t row) {
     if (count-- <= 0) return;
@@ -148,7 +139,7 @@ class RowEncoder {
   }
 
   /// Adds rows [first, first + count) of `rows` to `out`.
-  void encode(const LoadedRows& rows, std::int64_t first, std::int64_t count,
+  void encode(const TableRows& rows, std::int64_t first, std::int64_t count,
               EncodedRows& out) const {
     std::int64_t at = 0;
     for (std::size_t file = 0; file < rows.tables.size(); ++file) {
@@ -186,113 +177,19 @@ class RowEncoder {
   std::vector<std::int32_t> end_;
 };
 
-/// "'a.tsv', column 'label'"
-std::string column_place(const LoadedRows& rows, const RowsChoice& choice) {
-  return text("'", rows.files.front().path, "'",
-              rows.files.size() > 1 ? text(" and ", rows.files.size() - 1, " more") : "",
-              ", column ", column_names_text({&choice.label_column, 1}));
-}
-
-/// Numbers of the labels of these rows, which stand in the last column; kIgnoredLabel of `none`.
-void number_labels(const LoadedRows& rows, const RowsChoice& choice,
-                   std::span<const std::string> names, std::string_view whose,
-                   std::span<const std::string> none, std::vector<RowLabel>& out) {
-  const LabelNumbers numbers(names);
-  for (std::size_t file = 0; file < rows.tables.size(); ++file) {
-    const Table& table = rows.tables[file];
-    for (std::size_t row = 0; row < table.lines.size(); ++row) {
-      const std::string& name = table.columns.back()[row];
-      const bool has_none = std::ranges::find(none, name) != none.end();
-      out.push_back({has_none ? kIgnoredLabel : numbers.of(name)});
-      if (out.back().number < 0 && !has_none)
-        fail(Fault::Data, "'", rows.files[file].path, "' line ", table.lines[row], ": column ",
-             column_names_text({&choice.label_column, 1}), " has the label ",
-             label_names_text({&name, 1}), ", which is none of ", whose, ": ",
-             label_names_text(names), "; correct it, or give rows of all labels to train on");
-    }
-  }
-}
-
-/// Every label in order.
-std::vector<std::string> all_labels(const LoadedRows& rows) {
-  std::vector<std::string> out;
-  for_each_row(
-      rows, [&](const Table& table, std::size_t row) { out.push_back(table.columns.back()[row]); });
-  return out;
-}
-
-/// Rows whose label is one of `none` are left out.
-void leave_out_unlabelled(LoadedRows& rows, std::span<const std::string> none) {
-  for (std::size_t file = 0; file < rows.tables.size(); ++file) {
-    Table& table = rows.tables[file];
-    std::vector<bool> left(table.lines.size());
-    for (const std::string& word : none) {
-      std::int64_t count = 0;
-      for (std::size_t row = 0; row < left.size(); ++row) {
-        if (table.columns.back()[row] != word) continue;
-        left[row] = true;
-        ++count;
-      }
-      if (count > 0)
-        rows.notices.push_back(text(counted(count, "row"), " of '", rows.files[file].path, "' ",
-                                    count == 1 ? "has" : "have", " the label ", word,
-                                    ", which says that there is none, and ",
-                                    count == 1 ? "is" : "are",
-                                    " left out; if it is a class, give --classes with its number"));
-    }
-    const auto keep = [&](auto& column) {
-      std::size_t row = 0;
-      std::erase_if(column, [&](const auto&) { return left[row++]; });
-    };
-    for (std::vector<std::string>& column : table.columns) keep(column);
-    keep(table.lines);
-  }
-}
-
-/// What a run trains on, and what it holds out.
-struct RowsToLoad {
-  LoadedRows train, apart;
-};
-RowsToLoad load_both(const RowsChoice& choice) {
-  RowsToLoad out{load_tables(choice.paths, choice), {}};
+TableParts load_both(const RowsChoice& choice) {
+  TableParts out{load_tables(choice.paths, choice), {}};
   if (!choice.valid_paths.empty()) out.apart = load_tables(choice.valid_paths, choice);
-  if (choice.label_column.empty() || choice.tests) return out;
-  const std::vector<std::string> none = left_out_labels(
-      all_labels(out.train), choice.known_labels, choice.classes, column_place(out.train, choice));
-  leave_out_unlabelled(out.train, none);
-  // A word for it that is no class of those that train says it here too; no text is an error.
-  std::vector<std::string> classes = all_labels(out.train);
-  classes.insert(classes.end(), choice.known_labels.begin(), choice.known_labels.end());
-  std::vector<std::string> none_apart = words_for_no_label(classes);
-  std::erase(none_apart, "");
-  leave_out_unlabelled(out.apart, none_apart);
+  if (!choice.label_column.empty() && !choice.tests && choice.labels->leave_out != nullptr)
+    choice.labels->leave_out(choice, out);
   return out;
 }
 
-/// Labels of rows, with their names.
-struct NamedLabels {
-  std::vector<std::string> names;
-  std::vector<RowLabel> of_rows;
-};
-
-NamedLabels labels_of_rows(const RowsChoice& choice, const LoadedRows& train,
-                           const LoadedRows& apart) {
-  NamedLabels out;
-  if (choice.label_column.empty()) return out;
-  if (!train.labelled)
-    return {choice.known_labels,
-            std::vector<RowLabel>(static_cast<std::size_t>(count_rows(train)))};
-  const std::vector<std::string> all = all_labels(train);
-  auto [names, known] = chosen_label_names(all, choice.known_labels, choice.keeps_labels);
-  if (!known)
-    require_classes(names, std::ssize(all), "row", choice.classes, column_place(train, choice));
-  out.names = std::move(names);
-  const std::string_view whose = known ? "those that the model knows" : "those of rows that train";
-  std::vector<std::string> none;
-  if (choice.tests) none = words_for_no_label(out.names);
-  number_labels(train, choice, out.names, whose, none, out.of_rows);
-  number_labels(apart, choice, out.names, whose, none, out.of_rows);
-  return out;
+NamedLabels labels_of_rows(const RowsChoice& choice, const TableParts& rows) {
+  if (choice.label_column.empty()) return {};
+  if (rows.train.labelled) return choice.labels->read(choice, rows);
+  const auto count = static_cast<std::size_t>(count_rows(rows.train));
+  return {choice.known_labels, std::vector<RowLabel>(count, choice.labels->none)};
 }
 
 /// What the user is to know of rows without a label, where some have one and are tested on.
@@ -304,8 +201,8 @@ std::string notice_of_unlabelled(std::span<const RowLabel> labels) {
               none == 1 ? "is" : "are", " not scored");
 }
 
-Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const LoadedRows& train,
-                const LoadedRows& apart) {
+Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const TableParts& parts) {
+  const auto& [train, apart] = parts;
   const RowEncoder encoder(choice, vocabulary);
   const bool split = choice.valid_paths.empty();
   const std::int64_t all = count_rows(train), trains = choice.trains(all);
@@ -326,7 +223,7 @@ Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const LoadedRow
                            choice.label_column.empty()
                                ? text(", and ", none == 1 ? "is" : "are", " left out")
                                : ", and the model sees nothing of them but special tokens"));
-  auto [names, labels] = labels_of_rows(choice, train, apart);
+  auto [names, labels] = labels_of_rows(choice, parts);
   if (const std::string some = notice_of_unlabelled(labels); !some.empty()) notices.push_back(some);
   Dataset out{.vocabulary = std::move(vocabulary),
               .content = Texts{stream_of(choice, std::move(rows.ids), std::move(held.ids)),
@@ -353,22 +250,21 @@ TokenStream stream_of(const RowsChoice& choice, std::vector<std::int32_t> train,
 }
 
 Dataset load_rows(const RowsChoice& choice, const VocabularyChoice& vocabulary) {
-  const RowsToLoad both = load_both(choice);
-  const LoadedRows& rows = both.train;
+  const TableParts both = load_both(choice);
+  const TableRows& rows = both.train;
   const bool learns = vocabulary.kind == VocabularyKind::Bpe,
              counts = vocabulary.kind == VocabularyKind::Characters;
   const std::int64_t count = learns && choice.valid_paths.empty()
                                  ? count_to_train(count_rows(rows), choice.held_out)
                              : learns || counts ? count_rows(rows)
                                                 : 0;  // the others are not made of the texts
-  return encoded(choice,
-                 Vocabulary::of(vocabulary, joined_texts(rows, choice.columns.size(), count)), rows,
-                 both.apart);
+  return encoded(
+      choice, Vocabulary::of(vocabulary, joined_texts(rows, choice.columns.size(), count)), both);
 }
 
 Dataset load_rows(const RowsChoice& choice, const Vocabulary& vocabulary) {
-  const RowsToLoad both = load_both(choice);
-  return encoded(choice, vocabulary, both.train, both.apart);
+  const TableParts both = load_both(choice);
+  return encoded(choice, vocabulary, both);
 }
 
 std::string rows_digest(const RowsChoice& choice) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/data/row_labels.h"
 #include "tessera/files/table_file.h"
 #include "tessera/token_files/token_stream.h"
 
@@ -24,6 +25,7 @@ struct RowsChoice {
   std::vector<std::string> known_labels = {};  // of a model that exists, by number
   bool keeps_labels = false;  // others than known_labels are refused, also in rows that train
   std::int64_t classes = 0;   // what the user gave as the number of labels; 0: nothing
+  const LabelKind* labels = &kClassLabels;
   TableOptions table = {};
   double held_out = TokenStream::kHeldOut;  // share of the rows, where there are no valid_paths
   /// All of `paths` is held out, to test a model that exists, and may lack labels: the column is in

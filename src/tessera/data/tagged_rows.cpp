@@ -94,7 +94,7 @@ class SentenceEncoder {
       add_word(sentence.words[i],
                sentence.tags.empty() ? 0 : label_of(sentence.words[i], sentence.tags[i]), labels,
                out);
-    out.labels.push_back({.words = std::make_shared<const WordLabels>(std::move(labels))});
+    out.labels.push_back({std::make_shared<const WordLabels>(std::move(labels))});
     out.ends.push_back(std::ssize(out.ids));
   } catch (const Error& error) {
     throw error.with(text("in the sentence at line ", sentence.line, " of '", sentence.path, "'"));

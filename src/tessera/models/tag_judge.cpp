@@ -71,7 +71,7 @@ class TagJudge final : public Judge {
     const auto row = static_cast<std::size_t>(texts_.rows.train) + i;
     Tags out;
     std::size_t next = 0;
-    for (const bool has_token : texts_.labels.at(row).words->has_token)
+    for (const bool has_token : texts_.labels.at(row).words()->has_token)
       out.emplace_back(has_token && next < predicted.size() ? predicted[next++] : kNoTag);
     return out;
   }

@@ -9,7 +9,6 @@
 #include "tessera/base/text.h"
 #include "tessera/config/fields.h"
 #include "tessera/data/dataset.h"
-#include "tessera/data/label_rules.h"
 #include "tessera/models/causal_lm.h"
 #include "tessera/pretrained/hub_cache.h"
 #include "tessera/train/compare_runs.h"
