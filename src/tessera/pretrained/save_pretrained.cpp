@@ -179,7 +179,11 @@ std::string config_text(const HubFamily& family, const ModelConfig& model,
   write_keys(family.keys, model, out);
   family.write(model, out);
   if (reads_field(model, "classes")) write_labels(model.classes, how.labels, out);
-  out.erase("problem_type");  // what transformers takes for a label of several is what was trained
+  // What transformers takes for a label of several is what was trained, unless this says otherwise.
+  out.erase("problem_type");
+  const FamilyTask& task = family_task(model);
+  if (find_hub_task(family, task.hub_head, "") != &task)
+    out["problem_type"] = std::string(task.problem_type);
   if (how.pad_token && family.ends_by_padding && has_head(model, TaskHead::SequenceClassification))
     out["pad_token_id"] = *how.pad_token;
   out.erase("torch_dtype");  // that of version 4

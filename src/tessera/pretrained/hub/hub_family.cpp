@@ -92,6 +92,17 @@ std::string_view hub_class_of(const HubFamily& family, const ModelConfig& config
        " has no class in transformers that Tessera knows; it knows those ", "for ", join(tasks));
 }
 
+const FamilyTask* find_hub_task(const HubFamily& family, TaskHead head,
+                                std::string_view problem_type) {
+  const FamilyTask* first = nullptr;
+  for (const FamilyTask& task : family.family->tasks) {
+    if (task.hub_head != head) continue;
+    if (task.problem_type == problem_type) return &task;
+    if (first == nullptr) first = &task;
+  }
+  return first;
+}
+
 HubTask task_in_hub(const HubFamily& family, const HubConfig& config, TaskGiven given) {
   const HubTask first{&family.family->tasks.front()};
   if (!config.has("architectures")) return first;
@@ -99,9 +110,13 @@ HubTask task_in_hub(const HubFamily& family, const HubConfig& config, TaskGiven 
   const auto is_text = [](const HubJson& name) { return name.is_string(); };
   if (!named.is_array() || !std::ranges::all_of(named, is_text))
     config.refuse("architectures", "it must be a list of names of classes");
+  const HubJson* const type = config.find("problem_type");
   for (const FamilyTask& task : family.family->tasks) {
     const HubClass* const its = find_hub_class(family, task.hub_head);
-    if (its != nullptr && std::ranges::find(named, its->name) != named.end()) return {&task, true};
+    if (its != nullptr && std::ranges::find(named, its->name) != named.end())
+      return {find_hub_task(family, task.hub_head,
+                            type != nullptr && is_text(*type) ? type->get<std::string>() : ""),
+              true};
   }
   const bool base = named.empty() || std::ranges::find(named, family.base_class) != named.end();
   if (base || given == TaskGiven::Yes) return first;

@@ -116,6 +116,10 @@ std::vector<std::string> hub_tasks(const HubFamily& family);
 /// The class for the model's task. Errors: Fault::Usage: transformers has none.
 std::string_view hub_class_of(const HubFamily& family, const ModelConfig& config);
 
+/// The family's task with this head that learns this of labels (problem_type of config.json), or
+/// else its first with the head; nullptr: there is none.
+const FamilyTask* find_hub_task(const HubFamily& family, TaskHead head,
+                                std::string_view problem_type);
 /// What `architectures` of config.json says.
 struct HubTask {
   const FamilyTask* task = nullptr;  // the family's first where none is named
