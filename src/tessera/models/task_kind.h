@@ -4,6 +4,8 @@
 
 #include <string_view>
 
+#include "tessera/data/row_labels.h"
+
 namespace tessera {
 
 /// Which rows the data of a task is. Their columns are found by usual names, and a context of 0 is
@@ -47,7 +49,8 @@ struct TaskKind {
   /// In config.json of transformers: what is learned of labels; empty: it says nothing of it.
   std::string_view problem_type = {};
   Writes writes = Writes::Nothing;
-  std::string_view misspelt = {};  // in scripts that many have; empty: nothing
+  std::string_view misspelt = {};           // in scripts that many have; empty: nothing
+  const LabelKind* labels = &kClassLabels;  // of RowsKind::Tables
 
   /// A task is called by its name.
   constexpr operator std::string_view() const { return name; }

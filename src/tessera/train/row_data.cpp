@@ -47,6 +47,7 @@ RowsChoice rows_choice(const RunConfig& config) {
                  .valid_paths = config.valid_data,
                  .columns = {config.text_column},
                  .label_column = config.label_column,
+                 .labels = family_task(config.model).labels,
                  .table = table_options(config),
                  .held_out = config.held_out};
   for (const std::string* second : {&config.target_column, &config.text_pair_column}) {
