@@ -31,7 +31,7 @@ CallInput* find_by_name(ModelCall& call, std::string_view name) {
   return found == call.inputs.end() ? nullptr : &*found;
 }
 
-/// What each task makes otherwise.
+/// What each head makes otherwise.
 using Change = void (*)(ModelCall& call, const ModelConfig& config);
 
 void may_have(ModelCall& call, TaskInput input) {
@@ -99,13 +99,13 @@ void change_classifier(ModelCall& call, const ModelConfig& config) {
   may_have(call, {"mask", DType::I32, {config.context}, 2});
 }
 
-constexpr std::pair<std::string_view, Change> kChanges[] = {
-    {kCausalLm, change_causal},
-    {kSeq2SeqLm, change_translation},
-    {kMaskedLm, change_encoder},
-    {kSequenceClassification, change_classifier},
-    {kTokenClassification, change_encoder},
-    {kQuestionAnswering, change_encoder},
+constexpr std::pair<TaskHead, Change> kChanges[] = {
+    {TaskHead::CausalLm, change_causal},
+    {TaskHead::Seq2SeqLm, change_translation},
+    {TaskHead::MaskedLm, change_encoder},
+    {TaskHead::SequenceClassification, change_classifier},
+    {TaskHead::TokenClassification, change_encoder},
+    {TaskHead::QuestionAnswering, change_encoder},
 };
 
 }  // namespace
@@ -113,8 +113,8 @@ constexpr std::pair<std::string_view, Change> kChanges[] = {
 ModelCall model_call(const ModelConfig& config, const Task& task) {
   ModelCall out;
   for (const TaskInput& input : task.inputs) out.inputs.push_back({input, hub_name(input.name)});
-  for (const auto& [name, change] : kChanges)
-    if (name == task.name) change(out, config);
+  for (const auto& [head, change] : kChanges)
+    if (has_head(config, head)) change(out, config);
   return out;
 }
 
