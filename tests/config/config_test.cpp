@@ -363,7 +363,7 @@ TEST(Config, PipelinesLeaveFewerDataParallelDevices) {
   struct Case {
     std::vector<Setting> flags;
     std::int64_t micro_batch_size, micro_batches;
-    const char* refusal;  // empty: none
+    std::string refusal;  // empty: none
   };
   const Setting devices = flag("devices", "8"), stages = flag("pipeline-model-parallel-size", "4");
   const Setting samples = flag("global-batch-size", "16");
@@ -388,7 +388,7 @@ TEST(Config, PipelinesLeaveFewerDataParallelDevices) {
       {{devices, stages, flag("pipeline-schedule", "zb")},
        4,
        1,
-       "pipeline-schedule is 'zb'; it can be gpipe, 1f1b, interleaved, zb-h1, zb-v"},
+       text("pipeline-schedule is 'zb'; it can be ", join(schedule_names()))},
   };
   for (const Case& c : cases) {
     Told told = tell({}, c.flags);

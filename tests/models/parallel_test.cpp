@@ -6,6 +6,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/schedule/schedule.h"
 
 namespace tessera {
 namespace {
@@ -23,6 +24,9 @@ TEST(Parallel, ProblemsSayWhatIsLegal) {
     ParallelConfig config;
     std::vector<std::string> problems;
   };
+  std::vector<std::string_view> of_one_chunk;
+  for (const ScheduleDef& def : schedules())
+    if (def.least_chunks == 1) of_one_chunk.push_back(def.name);
   const Case cases[] = {
       {{.devices = 8, .tensor = 4, .context = 2}, {}},
       {{.devices = 0}, {"devices is 0; it must be at least 1"}},
@@ -58,16 +62,16 @@ TEST(Parallel, ProblemsSayWhatIsLegal) {
        {"devices 6 is not a multiple of pipeline-model-parallel-size 2 x "
         "tensor-model-parallel-size 2 x context-parallel-size 1; nearest: devices 4 or 8"}},
       {{.devices = 2, .pipeline = 2, .schedule = "1f2b"},
-       {"pipeline-schedule is '1f2b'; it can be gpipe, 1f1b, interleaved, zb-h1, zb-v"}},
+       {text("pipeline-schedule is '1f2b'; it can be ", join(schedule_names()))}},
       {{.devices = 2, .pipeline = 2, .virtual_stages = 2},
        {"virtual-pipeline-stages 2 does not go with pipeline-schedule 1f1b, which has 1 virtual "
         "stage per stage; give 0, which is what the schedule needs, or another pipeline-schedule: "
         "interleaved, zb-v"}},
       {{.devices = 2, .pipeline = 2, .virtual_stages = 1, .schedule = "interleaved"},
-       {"virtual-pipeline-stages 1 does not go with pipeline-schedule interleaved, which has at "
-        "least 2 virtual stages per stage; give 0, which is what the schedule needs, or another "
-        "pipeline-schedule: "
-        "gpipe, 1f1b, zb-h1"}},
+       {text("virtual-pipeline-stages 1 does not go with pipeline-schedule interleaved, which has "
+             "at least 2 virtual stages per stage; give 0, which is what the schedule needs, or "
+             "another pipeline-schedule: ",
+             join(of_one_chunk))}},
       {{.devices = 8, .pipeline = 8},
        {"pipeline-model-parallel-size 8 with pipeline-schedule 1f1b cuts the model into 8 chunks, "
         "but its 4 layers, embedding and head are 6 parts; lower pipeline-model-parallel-size, or "
