@@ -185,9 +185,9 @@ TEST_F(BenchCommand, AnyProgramCanStandBeside) {
   EXPECT_EQ(failed, 5);
   ASSERT_EQ(why.size(), 6);
   EXPECT_EQ(why[1]["failure"],
-            "it told of no step, which is {\"seconds\": S} on a line of its own");
+            "it reported no step, which is {\"seconds\": S} on a line of its own");
   EXPECT_EQ(why[2]["failure"], "it made 1 of 3 steps");
-  EXPECT_EQ(why[3]["failure"], "it told '{\"seconds\": \"1\"}', which is no line of a turn");
+  EXPECT_EQ(why[3]["failure"], "it wrote '{\"seconds\": \"1\"}', which is no line of a turn");
   EXPECT_EQ(why[4]["failure"], "its process ended with code 9: no such model");
   EXPECT_NE(why[5]["failure"].get<std::string>().find("signal 9"), std::string::npos);
 }

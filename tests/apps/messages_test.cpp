@@ -181,7 +181,7 @@ TEST(Messages, HintsAreOfUnknownNamesAndNameKnownFlags) {
   }
   for (const char* flag : {"--max-new-tokens", "--num-tokens"}) {
     const Ran ran = run({"train", flag, "8"});
-    EXPECT_NE(ran.err.find("is told to tessera sample, by --tokens"), std::string::npos) << ran.err;
+    EXPECT_NE(ran.err.find("is a flag of tessera sample, --tokens"), std::string::npos) << ran.err;
   }
 }
 

@@ -140,7 +140,7 @@ TEST(Meeting, AnotherSizeIsNamed) {
   const int port = free_port_here();
   const auto ends = meet_all({place(0, 2, port), place(1, 3, port)});
   for (const std::string& end : ends)
-    EXPECT_TRUE(has(end, "was told that there are 3 ranks, and rank 0 that there are 2")) << end;
+    EXPECT_TRUE(has(end, "was started as one of 3 ranks, and rank 0 as one of 2")) << end;
 }
 
 TEST(Meeting, ARankBeyondTheSizeIsNamed) {

@@ -115,11 +115,10 @@ TEST(TokenSpans, WhatCannotBeFollowedIsRefused) {
             "model": {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}})"}},
       "test");
   EXPECT_EQ(tokenizer.encode_spans("ba").ids, (std::vector<std::int32_t>{0, 0}));
-  EXPECT_EQ(
-      message_of([&] { (void)tokenizer.encode_spans("ab"); }),
-      "it cannot be told which characters the tokenizer's normalizer made of 'b' at byte 1 of "
-      "the text; use a tokenizer whose normalizer changes a few characters at a time, as "
-      "BERT's");
+  EXPECT_EQ(message_of([&] { (void)tokenizer.encode_spans("ab"); }),
+            "it is not known which characters the tokenizer's normalizer made of 'b' at byte 1 of "
+            "the text; use a tokenizer whose normalizer changes a few characters at a time, as "
+            "BERT's");
   EXPECT_EQ(message_of([&] { (void)tokenizer.encode_spans("a\xFF"); }),
             "byte 2 of the text is not UTF-8; convert it to UTF-8");
 }

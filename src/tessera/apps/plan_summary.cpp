@@ -16,8 +16,8 @@ namespace tessera {
 
 namespace {
 
-std::string line_of(std::string_view name, const std::string& told) {
-  return text(format("%-15s", std::string(name).c_str()), told, "\n");
+std::string line_of(std::string_view name, const std::string& value) {
+  return text(format("%-15s", std::string(name).c_str()), value, "\n");
 }
 
 /// "dp=2 tp=2, ZeRO-1, recompute elementwise": how the devices are used.

@@ -76,7 +76,7 @@ void TurnReader::read(const std::string& line) {
     }
   } catch (const nlohmann::json::exception&) {
     turn_.failure =
-        text("it told '", printable(line.substr(0, 100)), "', which is no line of a turn");
+        text("it wrote '", printable(line.substr(0, 100)), "', which is no line of a turn");
   }
 }
 
@@ -88,9 +88,9 @@ Turn TurnReader::finish_cut() && {
 Turn TurnReader::finish(const std::string& ending) && {
   if (!ending.empty()) turn_.failure = ending;
   if (turn_.failure.empty() && done_ < length_.all())
-    turn_.failure = done_ == 0
-                        ? text("it told of no step, which is {\"seconds\": S} on a line of its own")
-                        : text("it made ", done_, " of ", length_.all(), " steps");
+    turn_.failure =
+        done_ == 0 ? text("it reported no step, which is {\"seconds\": S} on a line of its own")
+                   : text("it made ", done_, " of ", length_.all(), " steps");
   if (!turn_.failure.empty()) turn_.step_seconds.clear();
   return std::move(turn_);
 }

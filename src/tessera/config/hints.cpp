@@ -22,7 +22,7 @@ constexpr std::string_view kMicroBatches =
     "a step has global-batch-size samples, and computes so many at a time on a device: ";
 constexpr std::string_view kWarmup = "as a number of steps, it is ";
 constexpr std::string_view kOneProgram =
-    "training, validation and prediction are told apart by the command; leave it out";
+    "the command says whether it trains, validates or predicts; leave it out";
 constexpr std::string_view kTracked =
     "metrics.jsonl is always written, and events for TensorBoard by ";
 constexpr std::string_view kLaunch = "tessera launch -n N starts N ranks; in one process it is ";
@@ -30,7 +30,7 @@ constexpr std::string_view kWhole = "the best plan of devices, stages and memory
 constexpr std::string_view kCpu = "a run computes on the processor today, with so many cores: ";
 
 constexpr std::string_view kOfSample =
-    "how long a text is that the model writes is told to tessera sample, by --tokens";
+    "how long a text is that the model writes is a flag of tessera sample, --tokens";
 
 /// Of two rows of a name, the second is for commands that lack what the first means.
 constexpr Hint kHints[] = {
@@ -86,12 +86,12 @@ constexpr Hint kHints[] = {
     {"pipeline-stages", "pipeline-model-parallel-size"},
     {"pipeline-stage", "pipeline-model-parallel-size"},
     {"num-stages", "pipeline-model-parallel-size"},
-    {"recompute-num-layers", "recompute-layers", "which layers, as 0-3, is told by "},
-    {"recompute-method", "recompute-layers", "which layers, as 0-3, is told by "},
+    {"recompute-num-layers", "recompute-layers", "which layers, as 0-3, is given by "},
+    {"recompute-method", "recompute-layers", "which layers, as 0-3, is given by "},
     {"schedule", "pipeline-schedule"},
     {"virtual-pipeline-model-parallel-size", "virtual-pipeline-stages"},
     {"pipeline-model-parallel-layout", "pipeline-layout",
-     "how many layers each chunk has, as 3,4,4,3, is told by "},
+     "how many layers each chunk has, as 3,4,4,3, is given by "},
     {"gradient-accumulation-shard", "zero-stage", "on is 2, off is 1 of "},
     {"parallel-optimizer-threshold", "optimizer-shard-threshold", "in bytes, it is "},
     {"num-layers-per-virtual-pipeline-stage", "virtual-pipeline-stages",
@@ -197,7 +197,7 @@ constexpr Hint kHints[] = {
     {"num-processes", "devices", kLaunch},
     {"num-machines", "devices", kLaunch},
     {"nnodes", "devices", kLaunch},
-    {"local-rank", "", "ranks are told by the launcher; leave it out"},
+    {"local-rank", "", "the launcher numbers the ranks; leave it out"},
     {"sharding-strategy", "zero-stage", "FULL_SHARD is 3, SHARD_GRAD_OP is 2 of "},
     {"num-workers", "", kNotNeeded},
     {"pin-memory", "", kNotNeeded},
@@ -214,7 +214,7 @@ constexpr Hint kHints[] = {
     {"group-query-attention", "kv-heads"},
     {"make-vocab-size-divisible-by", "vocab-size", "with the rows that are to be added, it is "},
     {"decoder-first-pipeline-num-layers", "pipeline-layout",
-     "how many layers each chunk has, as 3,4,4,3, is told by "},
+     "how many layers each chunk has, as 3,4,4,3, is given by "},
     {"no-load-optim", "init-from", "for the weights alone, give "},
     {"use-flash-attn", "", "attention never stores its scores; leave it out"},
     {"overlap-grad-reduce", "", "communication always overlaps; leave it out"},

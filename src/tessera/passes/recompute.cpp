@@ -38,7 +38,7 @@ class Recomputer {
  public:
   Recomputer(const Graph& graph, const std::vector<RecomputePin>& pins)
       : rewrite_(graph), pins_(pins), dropped_(graph.nodes().size()), copies_(graph) {
-    for (NodeId id = 0; id < graph.size(); ++id) dropped_[at(id)] = asked_for(graph.node(id));
+    for (NodeId id = 0; id < graph.size(); ++id) dropped_[at(id)] = is_recomputed(graph.node(id));
     for (const Node& reader : graph.nodes()) {
       for (const ValueId input : reader.inputs) {
         if (!reads_within(reader, graph.node(input.node))) dropped_[at(input.node)] = false;
@@ -71,7 +71,7 @@ class Recomputer {
     return what;
   }
 
-  bool asked_for(const Node& node) const {
+  bool is_recomputed(const Node& node) const {
     if (node.phase != Phase::Forward || node.op->traits.leaf) return false;
     const Recompute what = asked_of(node);
     return what == Recompute::Full ||

@@ -40,7 +40,7 @@ std::string bar_chart(const std::string& title, const std::vector<Bar>& all) {
       out += format("<path class=\"reach\" d=\"M%.2f %.2fh%.2f\"/>\n", x(bar.range->first),
                     y + kBar / 2, x(bar.range->second) - x(bar.range->first));
     const double end = std::max(x(bar.value), bar.range ? x(bar.range->second) : 0.0);
-    out += svg::written(end + 8, y + 14, "told", bar.shown);
+    out += svg::written(end + 8, y + 14, "shown", bar.shown);
     y += kRow;
   }
   return out + "</svg>\n";

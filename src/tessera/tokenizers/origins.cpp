@@ -69,7 +69,7 @@ std::vector<Origin> origins_of(std::string_view text, std::string_view normalize
       made = made_of(part, parts.of(part), normalized.substr(out.size()));
     }
     if (!made)
-      fail(Fault::Data, "it cannot be told which characters the tokenizer's normalizer made of '",
+      fail(Fault::Data, "it is not known which characters the tokenizer's normalizer made of '",
            printable(text.substr(at, end - at)), "' at byte ", at,
            " of the text; use a tokenizer whose normalizer changes a few characters at a time, as "
            "BERT's");

@@ -116,7 +116,7 @@ void check_problem_type(const RunConfig& config, const PretrainedModel& from, co
   notices.push_back(text(where, type == kScores ? " (scores)" : " (several labels for a text)",
                          "; this run learns one label of each text, of which ",
                          std::ssize(data.label_names),
-                         " are told apart: ", label_names_text(data.label_names)));
+                         " are distinguished: ", label_names_text(data.label_names)));
 }
 
 void require_padding(const PretrainedModel& from, const Vocabulary& vocabulary) {

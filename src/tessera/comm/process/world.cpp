@@ -137,7 +137,7 @@ void World::look() {
   if (!announced_) announced_ = now;
   if (now - *announced_ < 200ms) return;
   const std::string why =
-      "was told to end by what started it: a rank of another host has failed, or the job was ended";
+      "was ended by what started it: a rank of another host has failed, or the job was ended";
   stop(Fault::Peer, why, nullptr);
 }
 

@@ -125,7 +125,7 @@ inline constexpr Field kModelFields[] = {
      "tokens that a predicted answer has at most",
      [](RunConfig& c) -> Slot { return &c.model.max_answer_length; }}),
     planned({"classes", "num-classes", FieldGroup::Model, OnResume::Model, "",
-     "classes that are told apart; 0: as many as the data has labels",
+     "classes that there are; 0: as many as the data has labels",
      [](RunConfig& c) -> Slot { return &c.model.classes; }}),
     planned({"classifier-dropout", "", FieldGroup::Model, OnResume::Notice, "",
      "share of values dropped before the classifier; -1: as dropout",

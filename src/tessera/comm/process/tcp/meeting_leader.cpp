@@ -58,8 +58,8 @@ Verdict verdict_on(const Greeting& greeting, const Rendezvous& where, const std:
         text("rank 0 at ", where_text(where), " belongs to the run '", own_run,
              "', and this rank to '", printable(their_run), "'; give every run a port of its own")};
   if (it.size != where.size)
-    return wrong(text("rank ", it.rank, " (", from, ") was told that there are ", it.size,
-                      " ranks, and rank 0 that there are ", where.size,
+    return wrong(text("rank ", it.rank, " (", from, ") was started as one of ", it.size,
+                      " ranks, and rank 0 as one of ", where.size,
                       "; give all ranks the same number (", where.source, ")"));
   if (it.rank < 0 || it.rank >= where.size)
     return wrong(text("a process at ", from, " says that it is rank ", it.rank, ", and there are ",
