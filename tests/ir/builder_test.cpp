@@ -8,7 +8,7 @@
 namespace tessera {
 namespace {
 
-const TensorType kType{DType::F32, {2, 3}, {}}, kOther{DType::F32, {4}, {}};
+const TensorType kMatrix{DType::F32, {2, 3}, {}}, kOther{DType::F32, {4}, {}};
 
 template <typename Act>
 std::string error_of(const Act& act) {
@@ -22,11 +22,11 @@ std::string error_of(const Act& act) {
 
 TEST(Builder, ScopesNestAndEnd) {
   Builder b;
-  const Value x = b.batch("x", kType);
+  const Value x = b.batch("x", kMatrix);
   {
     const Scope layer(b, "layers.3", {"nn/gpt.cpp", 1});
     const Scope mlp(b, "mlp", {"nn/gpt.cpp", 2});
-    const Value w = b.state("up", kType, Role::Parameter, {Init::Kind::Normal, 0.02});
+    const Value w = b.state("up", kMatrix, Role::Parameter, {Init::Kind::Normal, 0.02});
     const Value y = b.add(kTestAdd, {x, w});
     EXPECT_EQ(b.node(y).block, "layers.3.mlp");
     EXPECT_EQ(b.node(y).where, (Where{"nn/gpt.cpp", 2}));
@@ -46,23 +46,23 @@ TEST(Builder, BlocksMayShareStates) {
     const Scope mlp(b, "mlp");
     return b.state(name, type, Role::Parameter, {});
   };
-  const Value first = layer(0, -1, kType, "up");
-  EXPECT_EQ(layer(1, 0, kType, "up").id(), first.id());
+  const Value first = layer(0, -1, kMatrix, "up");
+  EXPECT_EQ(layer(1, 0, kMatrix, "up").id(), first.id());
   EXPECT_EQ(b.so_far().states().size(), 1u);
-  EXPECT_NE(layer(2, -1, kType, "up").id(), first.id()) << "the scope has ended";
+  EXPECT_NE(layer(2, -1, kMatrix, "up").id(), first.id()) << "the scope has ended";
   EXPECT_EQ(
       error_of([&] { layer(3, 0, kOther, "up"); }),
       "block 'layers.3.mlp' shares state 'layers.0.mlp.up', which is f32[2,3], as f32[4]; give "
       "both the same sizes");
   EXPECT_EQ(
-      error_of([&] { layer(3, 0, kType, "down"); }),
+      error_of([&] { layer(3, 0, kMatrix, "down"); }),
       "block 'layers.3.mlp' shares state 'layers.0.mlp.down', which is not there; declare that "
       "block first, with the same names");
 }
 
 TEST(Builder, StagesAreMarkedByHand) {
   Builder b;
-  const Value x = b.batch("x", kType);
+  const Value x = b.batch("x", kMatrix);
   const auto sum = [&] { return b.add(kTestAdd, {x, x}); };
   {
     Scope layer(b, "layers.3");
@@ -88,7 +88,7 @@ TEST(Builder, StagesAreMarkedByHand) {
 
 TEST(Builder, FinishHandsTheGraphOver) {
   Builder b;
-  const Value x = b.batch("x", kType);
+  const Value x = b.batch("x", kMatrix);
   b.output(Output::Kind::Metric, "x", x);
   const Graph graph = b.finish();
   EXPECT_EQ(graph.size(), 1);
@@ -113,9 +113,9 @@ TEST(Builder, WhereIsTheSameOnEveryMachine) {
 
 TEST(Builder, ErrorsSayWhatAndWhere) {
   Builder b;
-  const Value x = b.batch("x", kType), y = b.batch("y", kOther),
-              w = b.state("w", kType, Role::Parameter, {});
-  EXPECT_EQ(error_of([&] { b.state("w", kType, Role::Parameter, {}); }),
+  const Value x = b.batch("x", kMatrix), y = b.batch("y", kOther),
+              w = b.state("w", kMatrix, Role::Parameter, {});
+  EXPECT_EQ(error_of([&] { b.state("w", kMatrix, Role::Parameter, {}); }),
             "state 'w' is declared twice; give one of them another name");
   EXPECT_EQ(error_of([&] { b.next(w, y); }), "state 'w' is f32[2,3], its next value is f32[4]");
   const Scope scope(b, "layers.3.mlp", {"nn/gpt.cpp", 88});
@@ -128,7 +128,7 @@ TEST(Builder, ErrorsSayWhatAndWhere) {
 
 TEST(Builder, BugsAreCalledSo) {
   Builder b, other;
-  const Value x = b.batch("x", kType), foreign = other.batch("x", kType);
+  const Value x = b.batch("x", kMatrix), foreign = other.batch("x", kMatrix);
   EXPECT_THROW(b.add(kTestAdd, {x, foreign}), Broken);
   EXPECT_THROW(b.add(kTestAdd, {x, Value()}), Broken);
   EXPECT_THROW(b.add(kConstant, {}, {0.5}), Broken);
@@ -138,9 +138,9 @@ TEST(Builder, BugsAreCalledSo) {
 TEST(Builder, ParametersThatHaveACopy) {
   Builder b;
   for (const char* path : {"a.weight", "b.weight"})
-    b.next(b.state(path, kType, Role::Parameter, {}),
-           b.state(text(path, ".m"), kType, Role::Moment, {}));
-  const Value copy = b.state("b.weight.bf16", kType, Role::Copy, {});
+    b.next(b.state(path, kMatrix, Role::Parameter, {}),
+           b.state(text(path, ".m"), kMatrix, Role::Moment, {}));
+  const Value copy = b.state("b.weight.bf16", kMatrix, Role::Copy, {});
   b.next(copy, copy);
   EXPECT_EQ(copied_parameters(b.so_far()), std::set<std::string>{"b.weight"});
 }

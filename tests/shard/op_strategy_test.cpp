@@ -247,7 +247,7 @@ struct OpGroupCase {
   Groups sums, replicas;      // of the result's parts; of the second operand
 };
 const Groups kAlone = {{0}, {1}, {2}, {3}, {4}, {5}, {6}, {7}};
-const OpGroupCase kGroups[] = {
+const OpGroupCase kOpGroups[] = {
     {"the seed's first product",
      {"matmul", {{16, 32}, {32, 16}}, product},
      {{2, 4}, {4, 1}},
@@ -287,7 +287,7 @@ const OpGroupCase kGroups[] = {
 };
 
 TEST(OpStrategy, SlicesAndGroups) {
-  for (const OpGroupCase& c : kGroups) {
+  for (const OpGroupCase& c : kOpGroups) {
     SCOPED_TRACE(c.name);
     const OpSpread op = spread_op(c.op, {"", c.splits}, 8);
     EXPECT_EQ(op.ins[0].slice_shape(c.op.shapes[0]), c.slices[0]);
@@ -303,7 +303,7 @@ TEST(OpStrategy, SlicesAndGroups) {
 
 /// A gradient is summed over the ranks that hold the same slice of its parameter.
 TEST(OpStrategy, RanksWithEqualSlicesAreTheRepeatedGroups) {
-  for (const OpGroupCase& c : kGroups) {
+  for (const OpGroupCase& c : kOpGroups) {
     SCOPED_TRACE(c.name);
     const OpSpread op = spread_op(c.op, {"", c.splits}, 8);
     for (const TensorLayout& layout : op.ins) {

@@ -10,7 +10,7 @@ namespace tessera {
 namespace {
 
 // Lengths are pixels.
-constexpr double kNames = 240, kBars = 460, kNumbers = 200, kBar = 18, kRow = 28, kTop = 48;
+constexpr double kNames = 240, kBars = 460, kNumbers = 200, kBar = 18, kBarRow = 28, kFirstBar = 48;
 
 constexpr const char* kBarStyle = R"(
   .bar { fill: #2a78c8; }
@@ -28,10 +28,10 @@ std::string bar_chart(const std::string& title, const std::vector<Bar>& all) {
     most = std::max({most, bar.value, bar.range ? bar.range->second : 0.0});
   if (most <= 0) return "";
   const auto x = [&](double value) { return kNames + 12 + value / most * kBars; };
-  std::string out =
-      svg::begin(kNames + kBars + kNumbers, kTop + kRow * std::ssize(all) + 12.0, title, kBarStyle);
+  std::string out = svg::begin(kNames + kBars + kNumbers,
+                               kFirstBar + kBarRow * std::ssize(all) + 12.0, title, kBarStyle);
   out += svg::written(24, 28, "title", title);
-  double y = kTop;
+  double y = kFirstBar;
   for (const Bar& bar : all) {
     out += svg::written(kNames, y + 14, "who", bar.name);
     out += format("<rect class=\"%s\" x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.0f\"/>\n",
@@ -41,7 +41,7 @@ std::string bar_chart(const std::string& title, const std::vector<Bar>& all) {
                     y + kBar / 2, x(bar.range->second) - x(bar.range->first));
     const double end = std::max(x(bar.value), bar.range ? x(bar.range->second) : 0.0);
     out += svg::written(end + 8, y + 14, "shown", bar.shown);
-    y += kRow;
+    y += kBarRow;
   }
   return out + "</svg>\n";
 }
