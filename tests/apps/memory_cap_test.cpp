@@ -10,10 +10,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char* kModel = "--preset gpt2-tiny --layers 2 --threads 1 --vocab-size 64 ";
+constexpr const char* kSmallModel = "--preset gpt2-tiny --layers 2 --threads 1 --vocab-size 64 ";
 
 Json plan_json(const std::string& flags) {
-  const Ran ran = run(words(text("plan --json ", kModel, flags)));
+  const Ran ran = run(words(text("plan --json ", kSmallModel, flags)));
   EXPECT_EQ(ran.code, 0) << ran.err;
   return Json::parse(ran.out);
 }
@@ -47,7 +47,7 @@ TEST(MemoryCap, PlansTellTheChoice) {
 }
 
 TEST(MemoryCap, IsRefusedWithTheFlagsAgainstIt) {
-  const Ran ran = run(words(text("plan ", kModel,
+  const Ran ran = run(words(text("plan ", kSmallModel,
                                  "--memory-cap 1MB --micro-batch-size 8 --no-offload-optimizer "
                                  "--recompute-granularity none")));
   EXPECT_EQ(ran.code, 2);
@@ -55,11 +55,12 @@ TEST(MemoryCap, IsRefusedWithTheFlagsAgainstIt) {
                          "--micro-batch-size 8; without that it takes "),
             std::string::npos)
       << ran.err;
-  const Ran layers = run(words(text("plan ", kModel,
+  const Ran layers = run(words(text("plan ", kSmallModel,
                                     "--memory-cap 1GB --recompute-layers 0 "
                                     "--recompute-granularity none")));
   EXPECT_EQ(layers.code, 2) << "a cap may not choose a granularity that was told";
-  EXPECT_EQ(run(words(text("plan ", kModel, "--memory-cap 1GB --recompute-layers 0"))).code, 0);
+  EXPECT_EQ(run(words(text("plan ", kSmallModel, "--memory-cap 1GB --recompute-layers 0"))).code,
+            0);
 }
 
 /// config.toml has the choice, so a run goes on with the same plan, whether or not the cap is told.
@@ -68,7 +69,7 @@ TEST(MemoryCap, ARunGoesOnWithItsChoice) {
   folder.write("text.txt", some_text());
   const Json whole = plan_json("--no-eval-at-end");
   const std::string flags =
-      text("train ", kModel, "--data @/text.txt --no-eval-at-end --output @/run --steps 2");
+      text("train ", kSmallModel, "--data @/text.txt --no-eval-at-end --output @/run --steps 2");
   const Ran first = run(words(folder.expand(text(flags, " --memory-cap ", peak(whole) * 2 / 3))));
   ASSERT_EQ(first.code, 0) << first.err;
   EXPECT_NE(first.err.find("looking for what fits"), std::string::npos) << first.err;
@@ -87,7 +88,7 @@ TEST(MemoryCap, ARunGoesOnWithItsChoice) {
 
 TEST(MemoryCap, VerifyRunsTheChoice) {
   const Json whole = plan_json("--devices 2");
-  const std::string verify = text("verify ", kModel, "--devices 2 --steps 1 --memory-cap ");
+  const std::string verify = text("verify ", kSmallModel, "--devices 2 --steps 1 --memory-cap ");
   const Ran ran = run(words(text(verify, peak(whole) * 9 / 10)));
   EXPECT_EQ(ran.code, 0) << ran.err << ran.out;
   EXPECT_NE(ran.err.find(" planned with --recompute-granularity "), std::string::npos) << ran.err;

@@ -10,7 +10,7 @@ struct SizeCase {
   const char* message;  // part of it
 };
 
-const SizeCase kCases[] = {
+const SizeCase kSizes[] = {
     {"--width 1000000000", "is above 2^62, more than any machine has"},
     {"--width 9223372036854775807", "width is 9223372036854775807; it must be at most"},
     {"--width 72057594037927936 --heads 1", "width is 72057594037927936; it must be at most"},
@@ -34,7 +34,7 @@ const SizeCase kCases[] = {
 TEST(Sizes, OfModelsThatCannotExist) {
   const Folder folder;
   folder.write("text.txt", some_text());
-  for (const SizeCase& c : kCases) {
+  for (const SizeCase& c : kSizes) {
     SCOPED_TRACE(c.flags);
     const Ran plan = run(words(text("plan --preset gpt2-tiny --vocab-size 64 ", c.flags)));
     const Ran train = run(words(folder.expand(text(
