@@ -49,7 +49,7 @@ int on_launched_ranks(const Launched& launched, const RanksCommand& command, Con
 int on_launched_ranks(const RanksCommand& command, Console& console, const RankBody& body);
 
 /// The devices of `config` are those that were launched. Errors, as problems: it says another
-/// number; 1 says nothing unless a flag has `given` it, because every run on one device records it.
+/// number. `given`: a flag says it; else 1 says nothing, as every run on one device records it.
 void take_launched_devices(RunConfig& config, bool given, Communicator* world, Problems& problems);
 
 /// Commands run plans that tests have run with poisoned memory.

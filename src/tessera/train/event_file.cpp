@@ -42,7 +42,7 @@ void add_means(std::vector<ScalarValue>& values, std::string_view group, const N
     values.push_back({text(group, name), static_cast<float>(mean)});
 }
 
-/// Those of `means` that `given` does not have.
+/// Those of `means` that `others` does not have.
 NamedMeans without(NamedMeans means, const NamedMeans& others) {
   std::erase_if(means, [&](const auto& mean) {
     return std::ranges::any_of(others, [&](const auto& one) { return one.first == mean.first; });

@@ -254,16 +254,16 @@ void run_tcp_ranks(const Launched& launched, const std::function<void(Communicat
     options.stuck("has ranks that hang beside one that failed");
   for (std::thread& thread : threads) thread.join();
   // One of them may have words that nobody has told.
-  std::exception_ptr first;
+  std::exception_ptr reported;
   for (const std::exception_ptr& failure : failures) {
     if (!failure) continue;
     try {
       std::rethrow_exception(failure);
     } catch (const Reported&) {
-      first = failure;
+      reported = failure;
     }
   }
-  if (first) std::rethrow_exception(first);
+  if (reported) std::rethrow_exception(reported);
 }
 
 }  // namespace
