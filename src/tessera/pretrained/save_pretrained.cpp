@@ -182,7 +182,8 @@ std::string config_text(const HubFamily& family, const ModelConfig& model,
   // What transformers takes for a label of several is what was trained, unless this says otherwise.
   out.erase("problem_type");
   const FamilyTask& task = family_task(model);
-  if (find_hub_task(family, task.hub_head, "") != &task)
+  const FamilyTask* const usual = find_hub_task(family, task.hub_head, "");  // the library's row
+  if (!task.problem_type.empty() && (usual == nullptr || usual->name != task.name))
     out["problem_type"] = std::string(task.problem_type);
   if (how.pad_token && family.ends_by_padding && has_head(model, TaskHead::SequenceClassification))
     out["pad_token_id"] = *how.pad_token;
