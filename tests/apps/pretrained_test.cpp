@@ -290,6 +290,15 @@ TEST_F(PretrainedCommand, TheFolderHasATokenizer) {
   ASSERT_EQ(run(words(folder_.expand("export @/run --output @/out"))).code, 0);
   EXPECT_EQ(read(folder_ / "out/vocab.txt"), tokens);
   ASSERT_EQ(train("again", "--init-from @/out").code, 0);
+  // A tokenizer may have more tokens than the model has rows, in a plan too.
+  folder_.write("hub/bert/vocab.txt", tokens + "without\na\nrow\n");
+  const std::string flags = "--init-from @/hub/bert --data @/text --steps 1 --lr 0.001 ";
+  const Ran larger = run(words(folder_.expand("train --output @/larger --threads 1 " + flags)));
+  EXPECT_EQ(larger.code, 0) << larger.err;
+  EXPECT_NE(larger.out.find("the tokenizer has 64 tokens"), std::string::npos) << larger.out;
+  const Ran plan = run(words(folder_.expand("plan " + flags)));
+  EXPECT_EQ(plan.code, 0) << plan.err;
+  folder_.write("hub/bert/vocab.txt", tokens);
   // A file of somebody else's is not lost to it.
   fs::create_directories(folder_ / "taken");
   folder_.write("taken/vocab.txt", "mine");

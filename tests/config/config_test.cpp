@@ -546,6 +546,20 @@ TEST(Config, AProblemIsListedOnce) {
   EXPECT_EQ(problems.list().size(), 2u);
 }
 
+/// Also where a layer on the way has added where it happened.
+TEST(Config, ABugOfOursIsNoProblemOfTheUsers) {
+  Problems problems;
+  EXPECT_THROW(problems.gather([] {
+    try {
+      check(false, "a promise");
+    } catch (const Error& error) {
+      throw error.with("in the data");
+    }
+  }),
+               Error);
+  EXPECT_TRUE(problems.empty());
+}
+
 struct ChoiceCase {
   const char* why;
   CpuChoices machine;

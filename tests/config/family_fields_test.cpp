@@ -284,6 +284,24 @@ TEST(OwnFamily, ReadsFieldsThatThereAre) {
   EXPECT_THROW(find_model("gpt2", {nullptr}), Error);
 }
 
+TEST(OwnFamily, SaysOfTextsWhatItsTaskDoes) {
+  constexpr TaskKind kSilent{"silent", "the next token, of which nothing is written"};
+  const FamilyTask tasks[] = {{kSilent, kOwnTasks[0].make}};
+  ModelFamily family = kOwnFamily;
+  family.tasks = tasks;
+  ModelConfig config = tiny("gpt2");
+  config.family = family, config.task = "silent";
+  try {
+    task_of(config);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "task silent of family own: TaskKind::writes is not what Task::text says; set it "
+                 "to Nothing, Texts or TextsFromSources, as the task writes none, or from a "
+                 "prompt, or from a source");
+  }
+}
+
 TEST(OwnFamily, NeedsANameOfItsOwn) {
   ModelFamily twin = kOwnFamily;
   twin.name = "gpt2";

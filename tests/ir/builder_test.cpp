@@ -77,7 +77,7 @@ TEST(Builder, StagesAreMarkedByHand) {
   }
   EXPECT_EQ(b.node(sum()).stage, -1);
   EXPECT_EQ(error_of([&] { x.stage(1); }),
-            "stage 1 is given to a batch, which no op computes; tell it of a value that its block "
+            "stage 1 is given to a batch, which no op computes; give it to a value that its block "
             "computes");
   Scope head(b, "head");
   EXPECT_EQ(error_of([&] { head.stage(-1); }),

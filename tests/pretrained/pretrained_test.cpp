@@ -36,6 +36,17 @@ Tensors tensors_of(const std::string& path) {
   return out;
 }
 
+/// Parameters that are all there, by name and shape.
+ParameterReader reader_of(const Tensors& tensors) {
+  return {[&](std::string_view name) {
+            const auto found = tensors.find(std::string(name));
+            return found == tensors.end() ? nullptr : &found->second.shape();
+          },
+          [&](std::string_view name, std::span<float> out) {
+            std::memcpy(out.data(), tensors.at(std::string(name)).bytes().data(), out.size_bytes());
+          }};
+}
+
 std::string hub_folder(const std::string& family) {
   return repo_file(text("tests/golden/hub/", family));
 }
@@ -141,14 +152,7 @@ TEST_P(Hub, IsWrittenAsItWasRead) {
   const TestFolder folder;
   const Tensors ours = golden(GetParam());
   const PretrainedModel model = PretrainedModel::open(hub_folder(GetParam()));
-  const ParameterReader reader = {
-      [&](std::string_view name) {
-        const auto found = ours.find(std::string(name));
-        return found == ours.end() ? nullptr : &found->second.shape();
-      },
-      [&](std::string_view name, std::span<float> out) {
-        std::memcpy(out.data(), ours.at(std::string(name)).bytes().data(), out.size_bytes());
-      }};
+  const ParameterReader reader = reader_of(ours);
   const Tensors wanted = hub_tensors_of(GetParam());
   for (const std::int64_t most : {std::int64_t{1} << 40, std::int64_t{20'000}}) {
     const std::string out = folder / text("out-", most);
@@ -598,21 +602,31 @@ TEST(Hub, TwoNamesOfOneTensorMayHaveNoNumbers) {
   EXPECT_TRUE(model.notices().empty()) << join(model.notices());
 }
 
+/// A program that computes a family's loss itself brings a copy of the family with its tasks.
+TEST(SavePretrained, AFamilyOfAProgramHasTheConfigOfTheLibrarys) {
+  for (const char* name : {"gpt2", "bert", "t5"}) {
+    const TestFolder folder;
+    const Tensors ours = golden(name);
+    ModelConfig model = PretrainedModel::open(hub_folder(name)).config();
+    save_pretrained(folder / "library", model, reader_of(ours));
+    const std::vector<FamilyTask> tasks(model.family->tasks.begin(), model.family->tasks.end());
+    ModelFamily own = *model.family;
+    own.tasks = tasks, own.replaces = true;
+    model.family = own;
+    save_pretrained(folder / "own", model, reader_of(ours));
+    const std::string config = read_file(folder / "own/config.json");
+    EXPECT_EQ(config, read_file(folder / "library/config.json"));
+    EXPECT_EQ(config.find("problem_type"), std::string::npos) << config;
+  }
+}
+
 TEST(SavePretrained, ZerosStandForBiasesThatAModelLacks) {
   const TestFolder folder;
   ModelConfig model = PretrainedModel::open(hub_folder("gpt2")).config();
   model.bias = false;
   Tensors ours = golden("gpt2");
   std::erase_if(ours, [](const auto& each) { return each.first.ends_with(".bias"); });
-  save_pretrained(folder / "out", model,
-                  {[&](std::string_view name) {
-                     const auto found = ours.find(std::string(name));
-                     return found == ours.end() ? nullptr : &found->second.shape();
-                   },
-                   [&](std::string_view name, std::span<float> out) {
-                     std::memcpy(out.data(), ours.at(std::string(name)).bytes().data(),
-                                 out.size_bytes());
-                   }});
+  save_pretrained(folder / "out", model, reader_of(ours));
   Tensors wanted = golden("gpt2");
   for (auto& [name, tensor] : wanted) {
     if (name.ends_with(".bias")) tensor = HostTensor(tensor.type());

@@ -84,7 +84,7 @@ check_lengths() {
   ' "$@"
 }
 
-# ---- Names in unnamed namespaces. Unity builds join six files of a target, and which six changes when a file is added: a
+# ---- Names in unnamed namespaces. Unity builds join up to 16 files of a target, and which ones changes when a file is added: a
 # name that two files have is a clash then, and so is a type of a header of the room. Files with instructions of their own are
 # compiled alone (cmake/isa.cmake), and every fuzz target is a program. Headers come first: two of them, of whichever rooms,
 # must not have types of one name in a namespace.
@@ -98,7 +98,7 @@ check_unnamed() {
       inside = alone = 0
       space = ""
     }
-    /^#include "tessera\/device\/cpu\/(vector_targets|tile_unit)\.h"$/ { alone = 1 }
+    /vector_targets\.h/ || /TESSERA_TILES/ { alone = 1 }
     FILENAME ~ /\.h$/ {
       if (/^(struct|class|enum class|using) [A-Z]/ && !/^[^{=]*;/ && !/^[^{=]*[a-z]::/) {
         name = $0

@@ -56,7 +56,7 @@ class RowRun : public TrainerTest {
   }
 
   /// The programs of a run, with the first value of every state.
-  std::unique_ptr<RankGroup> crew_of(const RunConfig& config) {
+  std::unique_ptr<RankGroup> group_of(const RunConfig& config) {
     auto out = std::make_unique<RankGroup>(
         compile_programs(RunSetup(config), {.train = true, .evaluate = true, .texts = 0}, *device_)
             .plan,
@@ -123,7 +123,7 @@ TEST_F(RowRun, PackedDocumentsLoseWhatTheyLoseAlone) {
     packed.packing = "bfd";
     const PreparedRun one = prepared(alone), several = prepared(packed);
     const Task task_alone = task_of(one.config.model), task = task_of(several.config.model);
-    const auto crew_alone = crew_of(one.config), group = crew_of(several.config);
+    const auto group_alone = group_of(one.config), group = group_of(several.config);
     const auto documents = task_alone.train_samples(*one.data, sample_choices(one.config));
     const auto packs = task.train_samples(*several.data, sample_choices(several.config));
     ASSERT_LT(packs->size(), documents->size());
@@ -131,7 +131,7 @@ TEST_F(RowRun, PackedDocumentsLoseWhatTheyLoseAlone) {
     using Key = std::pair<std::vector<std::int32_t>, std::vector<std::int32_t>>;
     std::map<Key, double> known;
     for (std::int64_t i = 0; i < documents->size(); ++i) {
-      SampleLoss loss = loss_of_sample(*crew_alone, task_alone, *documents, i);
+      SampleLoss loss = loss_of_sample(*group_alone, task_alone, *documents, i);
       const auto n = static_cast<std::size_t>(loss.count);
       loss.ids.resize(n), loss.labels.resize(n);
       known[{loss.ids, loss.labels}] = loss.sum;
@@ -199,7 +199,7 @@ TEST_F(RowRun, BucketsChangeNothingButThePadding) {
     const PreparedRun run = prepared(config);
     const Task task = task_of(run.config.model);
     const auto samples = task.train_samples(*run.data, sample_choices(run.config));
-    const auto narrow = crew_of(run.config), wide = crew_of(run.config);
+    const auto narrow = group_of(run.config), wide = group_of(run.config);
     std::map<std::int64_t, std::string> program_of;
     const RunSetup setup(run.config);
     for (const TrainProgram& program : setup.trains)
@@ -259,7 +259,7 @@ TEST_F(RowRun, ProfilesAreOfTheLastBucket) {
   std::size_t calls = 0;
   for (const nlohmann::json& event : profile.at("traceEvents"))
     calls += event.value("cat", "") == "kernel";
-  const auto group = crew_of(prepared(on_rows("like")).config);
+  const auto group = group_of(prepared(on_rows("like")).config);
   EXPECT_EQ(calls, 2 * group->executor().calls_of_run(kTrainProgram));
 }
 

@@ -62,7 +62,7 @@ std::vector<ProgramBeside> programs_of(const std::vector<std::string>& given,
   return out;
 }
 
-/// What is told of all runs: flags, and of a file what no flag tells.
+/// What is given for all runs: flags, and of a file what no flag gives.
 std::vector<Setting> given_for_all(const ParsedFlags& parsed, Problems& problems) {
   std::vector<Setting> out, file;
   for (const Setting& setting : parsed.settings) {

@@ -65,32 +65,32 @@ void write_peer_data(const PreparedRun& run, std::int64_t steps, const std::stri
   const RunConfig& config = run.config;
   const ModelConfig model = with_derived(config.model);
   const Task task = task_of(model);
-  nlohmann::json reported = {{"family", model.family.name()},
-                             {"layers", model.layers},
-                             {"heads", model.heads},
-                             {"width", model.width},
-                             {"ffn_width", model.hidden()},
-                             {"context", model.context},
-                             {"vocabulary", model.vocabulary},
-                             {"dropout", model.dropout},
-                             {"bias", model.bias},
-                             {"tied_head", model.tied_head},
-                             {"norm_eps", model.norm_eps},
-                             {"batch", config.global_batch_size},
-                             {"beta1", config.optimizer.beta1},
-                             {"beta2", config.optimizer.beta2},
-                             {"eps", config.optimizer.eps},
-                             {"weight_decay", config.optimizer.weight_decay},
-                             {"clip", config.optimizer.clip},
-                             {"batches", folder + kBatchesFile},
-                             {"inputs", nlohmann::json::array()}};
+  nlohmann::json model_json = {{"family", model.family.name()},
+                               {"layers", model.layers},
+                               {"heads", model.heads},
+                               {"width", model.width},
+                               {"ffn_width", model.hidden()},
+                               {"context", model.context},
+                               {"vocabulary", model.vocabulary},
+                               {"dropout", model.dropout},
+                               {"bias", model.bias},
+                               {"tied_head", model.tied_head},
+                               {"norm_eps", model.norm_eps},
+                               {"batch", config.global_batch_size},
+                               {"beta1", config.optimizer.beta1},
+                               {"beta2", config.optimizer.beta2},
+                               {"eps", config.optimizer.eps},
+                               {"weight_decay", config.optimizer.weight_decay},
+                               {"clip", config.optimizer.clip},
+                               {"batches", folder + kBatchesFile},
+                               {"inputs", nlohmann::json::array()}};
   BatchInputs inputs("train");
   std::vector<HostTensor> tensors;
   for (const TaskInput& input : task.inputs) {
     Shape shape{config.global_batch_size};
     for (const std::int64_t size : input.sample) shape.push_back(size);
     tensors.emplace_back(input.dtype, shape);
-    reported["inputs"].push_back(
+    model_json["inputs"].push_back(
         {{"name", input.name}, {"shape", std::vector<std::int64_t>(shape.begin(), shape.end())}});
     check(input.dtype == DType::I32, "input '", input.name, "' of a peer is ", input.dtype);
   }
@@ -107,20 +107,20 @@ void write_peer_data(const PreparedRun& run, std::int64_t steps, const std::stri
   }
   batches.close();
   if (!batches) fail(Fault::Resource, "cannot write ", folder, kBatchesFile, "; free some space");
-  write_atomically(folder + kModelFile, reported.dump());
+  write_atomically(folder + kModelFile, model_json.dump());
 }
 
 std::string write_peer_task(const PeerRun& peer, const std::vector<double>& rates,
                             const std::string& weights, bool exact, const std::string& folder) {
-  nlohmann::json reported = nlohmann::json::parse(read_file(folder + kModelFile, Fault::Resource));
-  if (exact) reported["dropout"] = 0.0;
-  reported["dtype"] = peer.dtype, reported["mode"] = peer.mode;
-  reported["processes"] = peer.processes, reported["threads"] = peer.threads;
-  reported["cores"] = nlohmann::json::array();
-  reported["weights"] = weights;
-  reported["rates"] = rates;
+  nlohmann::json task_json = nlohmann::json::parse(read_file(folder + kModelFile, Fault::Resource));
+  if (exact) task_json["dropout"] = 0.0;
+  task_json["dtype"] = peer.dtype, task_json["mode"] = peer.mode;
+  task_json["processes"] = peer.processes, task_json["threads"] = peer.threads;
+  task_json["cores"] = nlohmann::json::array();
+  task_json["weights"] = weights;
+  task_json["rates"] = rates;
   const std::string path = folder + "/task.json";
-  write_atomically(path, reported.dump());
+  write_atomically(path, task_json.dump());
   return path;
 }
 

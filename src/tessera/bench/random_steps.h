@@ -10,7 +10,7 @@
 namespace tessera {
 
 /// Runs so many training steps from fresh states on random batches, the same on any mesh, and
-/// dismisses the group, whose plan has the program of training steps. Rank 0 calls
+/// stops the group, whose plan has the program of training steps. Rank 0 calls
 /// `after_step(seconds)` behind each; the others follow.
 ///
 /// Floats of a batch are from -1 to 1. Samples have unequal numbers of labels: a mean over samples

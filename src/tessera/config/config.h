@@ -133,8 +133,8 @@ struct RunConfig {
   std::string remote_device{kRemoteNone}, offload_folder;
   std::string memory_cap = "none";  // parse_memory_cap
 
-  /// Names of fields that neither a preset nor a file nor a flag told: a resumed run takes those of
-  /// its model from the checkpoint. Of the data a preset tells nothing.
+  /// Names of fields that neither a preset nor a file nor a flag gave: a resumed run takes those of
+  /// its model from the checkpoint. Of the data a preset gives nothing.
   std::set<std::string, std::less<>> defaulted;
   /// By name, what a flag said, or a file with another value than the default, as it was written:
   /// "--micro-batch-size 4". What a memory cap has chosen for an earlier run is among these, if

@@ -1,5 +1,5 @@
 #pragma once
-/// How the labels of a table's rows are read: a row for each kind of label.
+/// How the labels of a table's rows are read: what a kind of label consists of.
 
 #include <string>
 #include <vector>

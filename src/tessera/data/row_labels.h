@@ -42,7 +42,7 @@ struct RowLabel {
 /// How labels in a column of a table are read (data/label_kind.h).
 struct LabelKind;
 extern const LabelKind kClassLabels;  // names of classes
-/// What to do with labels that are numbers to be told: for messages.
+/// For messages about a column of numbers: they are no labels.
 inline constexpr const char* kScoresAreNoLabels =
     "Scores are learned by regression, which there is not yet";
 

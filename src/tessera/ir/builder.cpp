@@ -66,7 +66,7 @@ const TensorType& Value::type() const { return builder().so_far().type(id_); }
 Value Value::stage(int k) const {
   const Node& node = builder().node(*this);
   require(!node.op->traits.leaf, "stage ", k, " is given to a ", node.op->name,
-          ", which no op computes; tell it of a value that its block computes");
+          ", which no op computes; give it to a value that its block computes");
   builder().set_stage(*this, checked_stage(k, node.block));
   return *this;
 }

@@ -14,11 +14,12 @@ using LogitsFunction = Value (*)(const ModelConfig& config, Value ids, const Pas
 /// Inputs: ids, labels [b, context] of i32; labels are the tokens one later, kIgnoredLabel where
 /// there is none. Loss: mean cross-entropy over all labels that count. Data: windows of a text,
 /// the samples of token files (token_files/token_files.h), or documents (data/documents.h). With
-/// config.reset_positions, where they are not rotary, there is also positions [b, context], with
-/// config.reset_attention first_seen [b, context]: see token_files/left_to_right.h.
+/// config.reset_positions there is also positions [b, context], with config.reset_attention
+/// first_seen [b, context]: see token_files/left_to_right.h.
 Task causal_lm(const ModelConfig& config, LogitsFunction logits);
 
-/// The same of causal_transformer with the layers of layer_of.
+/// The same of causal_transformer with the layers of layer_of; without positions where these are
+/// rotary.
 Task causal_lm(const ModelConfig& config);
 
 struct CausalRows {

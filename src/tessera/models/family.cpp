@@ -127,6 +127,16 @@ std::vector<std::string> layer_blocks(const ModelConfig& config) {
   return out;
 }
 
-Task task_of(const ModelConfig& config) { return family_task(config).make(config); }
+Task task_of(const ModelConfig& config) {
+  const FamilyTask& row = family_task(config);
+  Task out = row.make(config);
+  const Writes writes = !out.text               ? Writes::Nothing
+                        : out.text->source == 0 ? Writes::Texts
+                                                : Writes::TextsFromSources;
+  require(writes == row.writes, "task ", row.name, " of family ", config.family->name,
+          ": TaskKind::writes is not what Task::text says; set it to Nothing, Texts or ",
+          "TextsFromSources, as the task writes none, or from a prompt, or from a source");
+  return out;
+}
 
 }  // namespace tessera

@@ -148,10 +148,11 @@ std::vector<std::string> layer_blocks(const ModelConfig& config);
 /// Sets what was left open, the task's name and sizes, as the family does.
 void complete(ModelConfig& config);
 
-/// What the model is trained to do. Errors: as of family_task.
+/// What the model is trained to do. Errors: as of family_task; Fault::Usage: its row says of texts
+/// what the task does not do.
 Task task_of(const ModelConfig& config);
 
-// The families, one file each, and in which order they are told.
+// The families, one file each, and in which order they are listed.
 extern const ModelFamily kAlbert, kBart, kBert, kGpt2, kLlama, kRoberta, kT5, kTransformer, kVit;
 inline constexpr const ModelFamily* kModelFamilies[] = {
     &kGpt2, &kLlama, &kBert, &kRoberta, &kAlbert, &kTransformer, &kT5, &kBart, &kVit};

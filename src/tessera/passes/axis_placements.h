@@ -1,6 +1,6 @@
 #pragma once
-/// How a value stands on each axis of the mesh: placements as propagation thinks of them, one axis
-/// at a time.
+/// How a value is placed on each axis of the mesh: placements as propagation thinks of them, one
+/// axis at a time.
 
 #include <cstdint>
 #include <map>

@@ -16,9 +16,9 @@ constexpr double kBreach = 1e18;
 constexpr double kWorkPrice =
     1e-3;  // of touching an element, where moving one between cores costs 1
 
-/// How a value stands on the axis at hand, in words of the rule: a factor, kReplicate, kThrough
+/// How a value is placed on the axis at hand, in words of the rule: a factor, kReplicate, kThrough
 /// (partial) or kNoFactor (sharded in a way that the rule cannot say).
-using Standing = Choice;
+using FactorOnAxis = Choice;
 
 class Decider {
  public:
@@ -83,7 +83,7 @@ class Decider {
     return true;
   }
 
-  Standing standing(std::size_t operand, int axis) const {
+  FactorOnAxis factor_on_axis(std::size_t operand, int axis) const {
     return is_partial(q_.ins[operand].have[at(axis)]) ? kThrough : in_factors_[operand][at(axis)];
   }
 
@@ -92,7 +92,7 @@ class Decider {
     ranks_ = static_cast<double>(axes_[axis].size);
     time_ = axes_.is_time(axis);
     on_axis_.clear();
-    for (std::size_t i = 0; i < q_.ins.size(); ++i) on_axis_.push_back(standing(i, axis));
+    for (std::size_t i = 0; i < q_.ins.size(); ++i) on_axis_.push_back(factor_on_axis(i, axis));
     if (time_ && rule_.linear == Linear::Joint && !q_.ins.empty() &&
         std::all_of(q_.ins.begin(), q_.ins.end(),
                     [&](const Undecided::Operand& in) { return in.have[at(axis)] == kPartialSum; }))
@@ -122,10 +122,10 @@ class Decider {
   /// Axes enter only by what operands and demands bring: nothing is invented.
   std::vector<Choice> candidates() const {
     std::vector<Choice> out{kReplicate};
-    const auto offer = [&](Standing s) {
+    const auto offer = [&](FactorOnAxis s) {
       if (s >= 0 && std::find(out.begin(), out.end(), s) == out.end() && legal(s)) out.push_back(s);
     };
-    for (const Standing s : on_axis_) offer(s);
+    for (const FactorOnAxis s : on_axis_) offer(s);
     offer_parts(offer);
     for (const Choices& wanted : out_factors_) {
       if (!wanted.empty()) offer(wanted[at(axis_)]);
@@ -154,7 +154,7 @@ class Decider {
               std::find(have.begin(), have.end(), static_cast<AxisPlacement>(d)) != have.end();
           if (cut_by_time(have, static_cast<AxisPlacement>(d))) continue;
           for (const int f : rule_.ins[i][d]) {
-            if (is_cut == cut) offer(static_cast<Standing>(f));
+            if (is_cut == cut) offer(static_cast<FactorOnAxis>(f));
           }
         }
       }
@@ -220,8 +220,8 @@ class Decider {
     });
   }
 
-  /// The price of bringing n elements, whole along this axis, from one standing to another.
-  double moved(Standing from, Standing to, double n, bool free_in_time) const {
+  /// The price of bringing n elements, whole along this axis, from one factor to another.
+  double moved(FactorOnAxis from, FactorOnAxis to, double n, bool free_in_time) const {
     if (from == to || from == kReplicate) return 0;
     if (time_) return from == kThrough || free_in_time ? 0 : kImpossible;
     const double others = others_of(n);
@@ -237,7 +237,7 @@ class Decider {
     bool handed = false;  // `each` hands the sums of one operand through
     for (std::size_t i = 0; i < q_.ins.size(); ++i) {
       const Undecided::Operand& in = q_.ins[i];
-      Standing to = kReplicate;
+      FactorOnAxis to = kReplicate;
       if (candidate == kThrough) {
         const bool linear = rule_.is_linear(static_cast<int>(i)) &&
                             (rule_.linear == Linear::Joint || (on_axis_[i] == kThrough && !handed));
@@ -262,10 +262,10 @@ class Decider {
 
   double cost_of_result(Choice candidate, std::size_t r, double n) const {
     const bool in_result = candidate >= 0 && has(rule_.outs[r], candidate);
-    Standing on_axes = candidate;
+    FactorOnAxis on_axis = candidate;
     double cost = 0;
     if (candidate >= 0 && !in_result)
-      on_axes = rule_.reduces(candidate, static_cast<int>(r)) ? kThrough : kReplicate;
+      on_axis = rule_.reduces(candidate, static_cast<int>(r)) ? kThrough : kReplicate;
     if (candidate >= 0 && rule_.list[at(candidate)].kind == FactorKind::Stat) {
       // Two all-reduces of a number per row.
       const auto size = static_cast<double>(in_result ? rule_.list[at(candidate)].size : 1);
@@ -273,10 +273,10 @@ class Decider {
     }
     if (time_) return cost;  // nothing is moved along time
     if (q_.wanted[r] == nullptr || !q_.wanted[r]->firm) {
-      if (on_axes == kThrough && !q_.deferred) cost += others_of(n);
+      if (on_axis == kThrough && !q_.deferred) cost += others_of(n);
     } else {
       const Choice wanted = out_factors_[r][at(axis_)];
-      cost += moved(on_axes, wanted, n, false);
+      cost += moved(on_axis, wanted, n, false);
     }
     return cost;
   }
@@ -311,7 +311,7 @@ class Decider {
     for (std::size_t i = 0; i < q_.ins.size(); ++i) {
       const AxisPlacement on_axis = q_.ins[i].have[at(axis)];
       if (on_axis < 0) continue;
-      const Standing f = on_axis_[i];
+      const FactorOnAxis f = on_axis_[i];
       const std::vector<int>& fs = rule_.ins[i][at(on_axis)];
       const bool cannot = f == kNoFactor
                               ? fs.size() > 1
@@ -330,7 +330,7 @@ class Decider {
   int axis_ = 0;
   double ranks_ = 1;
   bool time_ = false;
-  std::vector<Standing> on_axis_;  // per operand
+  std::vector<FactorOnAxis> on_axis_;  // per operand
 };
 
 }  // namespace

@@ -13,10 +13,10 @@
 
 namespace tessera {
 
-/// Directed, each axis stands in at most three ways: 3^10 shardings at most.
+/// Directed, each axis has at most three placements: 3^10 shardings at most.
 constexpr std::size_t kMaxMoveAxes = 10;
 
-/// How a value stands on one axis, and, where the axis shards a dim, how many others of that dim
+/// How a value is placed on one axis, and, where the axis shards a dim, how many others of that dim
 /// are major to it.
 struct OrderedPlacement {
   AxisPlacement on_axis = kWhole;
@@ -43,7 +43,7 @@ struct MoveProblem {
   std::vector<LinkPrice> prices;  // of every set of axes, by its bits
   std::vector<int> dims;          // that axes may join
   std::vector<Monoid> monoids;    // that a value may be partial by
-  bool directed = false;          // each axis goes only to where it stands in the target
+  bool directed = false;          // each axis goes only to its placement in the target
 };
 
 class MoveSpace {

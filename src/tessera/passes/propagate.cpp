@@ -22,7 +22,7 @@ namespace {
 /// The path in a `state` or `use` node, or that of the parameter whose gradient a node ends.
 const std::string& path_of(const Node& node) { return std::get<std::string>(node.attrs[0]); }
 
-/// A value of the placed graph and how it stands.
+/// A value of the placed graph, and its placement.
 struct PlacedValue {
   Value value;
   AxisPlacements on_axes;

@@ -77,9 +77,9 @@ std::string why_lost(const Node& node, const Undecided& undecided,
   const std::vector<int>& parts = merged != nullptr ? *merged : fs;
   std::int64_t left = parts.empty() ? 1 : rule.list[at(parts[0])].size;
   const Undecided::Operand& operand = undecided.ins[at(lost.operand)];
-  const Choices on_axis = factors_on_axes(rule, rule.ins[at(lost.operand)], operand.have, axes);
+  const Choices on_axes = factors_on_axes(rule, rule.ins[at(lost.operand)], operand.have, axes);
   for (int a = lost.axis + 1; a < axes.count(); ++a) {  // what minor axes leave of the major part
-    if (!parts.empty() && on_axis[at(a)] == parts[0] && left % axes[a].size == 0)
+    if (!parts.empty() && on_axes[at(a)] == parts[0] && left % axes[a].size == 0)
       left /= axes[a].size;
   }
   return text(refused, merged != nullptr ? " is a part of what becomes " : " is ",

@@ -39,7 +39,7 @@ struct Composer::Shape {
   std::vector<int> stage_of;                            // by chunk
   std::optional<std::vector<std::int64_t>> given = {};  // layers that are computed again
 
-  /// How many of a chunk's layers are told. Which does not matter, as long as they are alike.
+  /// How many of a chunk's layers are given. Which does not matter, as long as they are alike.
   std::int64_t given_of(const Chunk& has) const {
     return std::ranges::count_if(*given, [&](std::int64_t layer) {
       return has.first <= layer && layer < has.first + has.layers;

@@ -53,8 +53,8 @@ class Space {
   const RunConfig& base_;
   std::int64_t devices_, layers_, zero_ = 0;
   bool precision_;
-  std::vector<std::int64_t> layout_;  // that is told; empty: none is
-  std::string given_layers_;          // that are computed again; empty: none are told
+  std::vector<std::int64_t> layout_;  // that is given; empty: none is
+  std::string given_layers_;          // that are computed again; empty: none are given
 };
 
 /// Ways to number the ranks of a stage: the axes, outermost first. Those that only move axes of one

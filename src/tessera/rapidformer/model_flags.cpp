@@ -100,13 +100,15 @@ const ModelFamily* take_family(AskedRun& run) {
   const std::string* const given = run.flags.find("family");
   const std::string elsewhere = family_elsewhere(run);
   const std::string* const type = run.flags.find("tokenizer-type");
-  std::string name = given != nullptr      ? *given
-                     : run.pretrained      ? std::string(run.pretrained->config().family.name())
-                     : !elsewhere.empty()  ? elsewhere
-                     : !said.flags.empty() ? said.families.front()
-                     : type != nullptr     ? family_of_tokenizer(run, *type)
-                                           : "";
-  if (!said.flags.empty() && std::ranges::find(said.families, name) == said.families.end())
+  std::string name = given != nullptr     ? *given
+                     : run.pretrained     ? std::string(run.pretrained->config().family.name())
+                     : !elsewhere.empty() ? elsewhere
+                     : !said.families.empty() && !said.flags.empty() ? said.families.front()
+                     : type != nullptr ? family_of_tokenizer(run, *type)
+                                       : "";
+  if (!said.flags.empty() && said.families.empty())
+    run.problems.add(text("no family has all of ", said.flags, "; leave out what does not hold"));
+  else if (!said.flags.empty() && std::ranges::find(said.families, name) == said.families.end())
     run.problems.add(text(said.flags, said.flags.find(',') == std::string::npos ? " is" : " are",
                           " of family ", join(said.families, " or "),
                           ", and the model is of family ", name, "; leave out what does not hold"));

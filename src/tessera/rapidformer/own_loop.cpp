@@ -215,7 +215,7 @@ void OwnLoop::await_work(RankGroup& group) {
     std::unique_lock<std::mutex> hold(mutex_);
     if (changed_.wait_for(hold, kShortWait, comes)) return;
   }
-  group.on_lead([&] {
+  group.run_alone([&] {
     std::unique_lock<std::mutex> hold(mutex_);
     changed_.wait(hold, comes);
   });

@@ -193,11 +193,11 @@ void OwnRun::require_padding_told(const TaskValues& inputs, const std::vector<Ta
   const std::int64_t batch = inputs.at(kIsSample).shape()[0], most = valid_choices(config_).most,
                      size = size_of(*datasets_.valid),
                      held_out = most > 0 ? std::min(size, most) : size;
-  const bool is_per_row =
+  const bool knows_padding =
       !loss.is_scalar() && std::ranges::any_of(known, [&](const TaskInput& input) {
         return (input.ignorable || input.name == kIsSample) && is_read(inputs.at(input.name));
       });
-  require(is_per_row || held_out % batch == 0, "the last of the batches to validate on has ",
+  require(knows_padding || held_out % batch == 0, "the last of the batches to validate on has ",
           held_out % batch, " of ", batch, " samples, as ", held_out, " are held out, and ",
           loss.is_scalar() ? "a scalar loss counts what fills it up"
                            : "the loss reads neither labels nor batch.is_sample(), which say so",

@@ -22,7 +22,7 @@ class SmallGraph {
   /// said.
   SmallGraph(Graph graph, std::vector<NodeId> given);
 
-  /// `wanted`: where results would best lie. `like`: the factors of a told node, for those whose
+  /// `wanted`: where results would best lie. `like`: the factors of a given node, for those whose
   /// gradients they are.
   Placed place(Prices& prices, std::map<ValueId, AxisPlacements> given,
                const std::map<ValueId, AxisPlacements>& wanted, const Choices* like) const;

@@ -70,7 +70,7 @@ void CheckpointSchedule::goes_on_from(const Checkpoint& from) {
   checkpoint_ = from.path();
   if (!is_here(checkpoint_)) return;
   saved_ = from.record().step;
-  group_.on_lead([&] {
+  group_.run_alone([&] {
     left_ = left_behind(from);
     const auto name = parse_step_name(fs::path(checkpoint_).filename().string());
     for (const StepName& other : scan_checkpoints(folder_).committed) {
@@ -89,7 +89,7 @@ CheckpointRecord CheckpointSchedule::record() const {
 void CheckpointSchedule::keep_best(const MetricsFile& metrics) {
   const std::string from = saved_ < 0 ? "" : fs::path(checkpoint_).filename().string();
   std::vector<std::string> notices;
-  group_.on_lead([&] { best_.emplace(folder_, metrics.kept(), from, left_, notices); });
+  group_.run_alone([&] { best_.emplace(folder_, metrics.kept(), from, left_, notices); });
   for (const std::string& notice : notices) tell(callbacks_, &TrainCallback::on_notice, notice);
 }
 
@@ -103,7 +103,7 @@ void CheckpointSchedule::validated(std::int64_t step, double loss) {
 void CheckpointSchedule::link_best(std::int64_t step, const std::string& path) {
   if (!best_ || !best_->wants(step)) return;
   std::string problem;
-  group_.on_lead([&] { problem = best_->saved(step, path); });
+  group_.run_alone([&] { problem = best_->saved(step, path); });
   if (!problem.empty()) tell(callbacks_, &TrainCallback::on_notice, problem);
 }
 
@@ -119,7 +119,7 @@ void CheckpointSchedule::note_trained() {
   trained_from_ = name;
   if (config_.keep_last != 1) return;  // of several that stay, one was trained from
   std::vector<std::string> problems;
-  group_.on_lead([&] {
+  group_.run_alone([&] {
     if (!lock_.held()) return;
     writer_.keep(kept());
     problems = writer_.tidy();
@@ -139,7 +139,7 @@ void CheckpointSchedule::look() { hear(writer_.finished()); }
 void CheckpointSchedule::on_the_way(std::int64_t step, MetricsFile& metrics) {
   hear(writer_.wait());  // one at a time
   std::string problem;
-  group_.on_lead([&] {
+  group_.run_alone([&] {
     problem = lock_.hold(metrics.file().removed().empty());
     if (problem.empty()) problem = metrics.file().sync();
   });
@@ -153,7 +153,7 @@ void CheckpointSchedule::at_end(std::int64_t step, MetricsFile& metrics) {
   settle(writer_.wait(), Heard::BeforeTheLast);
   std::string taken, late;
   bool here = false;
-  group_.on_lead([&] {
+  group_.run_alone([&] {
     taken = lock_.hold(metrics.file().removed().empty());
     if (taken.empty()) late = metrics.file().sync();
     here = taken.empty() && saved_ == step && is_here(checkpoint_);

@@ -75,7 +75,7 @@ void CheckpointWriter::start(const CheckpointRecord& record, bool now) {
     aside_ = std::make_unique<UnfinishedFolder>(
         options_.calls, folder_, text(kUnfinished, to_text(StepName{0, record.step})));
   };
-  result_.problem = problem_of([&] { group_.on_lead(make_folder); });
+  result_.problem = problem_of([&] { group_.run_alone(make_folder); });
   stage_ = result_.problem.empty() ? Stage::Writing : Stage::Done;
   if (stage_ == Stage::Writing)
     group_.write_shares(std::filesystem::absolute(aside_->path()).string(), now);
@@ -86,7 +86,7 @@ void CheckpointWriter::start(const CheckpointRecord& record, bool now) {
 void CheckpointWriter::collect() {
   std::vector<std::string> texts = group_.collect_shares();
   if (now_) {
-    group_.on_lead([&] { commit(texts); });
+    group_.run_alone([&] { commit(texts); });
     stage_ = Stage::Done;
     return;
   }
@@ -116,7 +116,7 @@ void CheckpointWriter::commit(const std::vector<std::string>& texts) {
 }
 
 SaveResult CheckpointWriter::take() {
-  if (committed_.valid()) group_.on_lead([&] { committed_.get(); });
+  if (committed_.valid()) group_.run_alone([&] { committed_.get(); });
   stage_ = Stage::None;
   return std::exchange(result_, {});
 }

@@ -100,15 +100,15 @@ std::string RankGroup::receive_text(std::int64_t size) {
 void RankGroup::require_shared_folder(const std::string& folder, const FileCalls& calls) {
   if (world_ == nullptr) return;
   std::optional<SharedFolderProbe> probe;
-  on_lead([&] { probe.emplace(folder, calls); });
+  run_alone([&] { probe.emplace(folder, calls); });
   send_path(Order::Probe, probe->path());
   const std::vector<std::string> answers = gather_texts(world_, "");
-  on_lead([&] { probe->require(answers); });
+  run_alone([&] { probe->require(answers); });
 }
 
 std::string RankGroup::probed(const std::string& folder) {
   std::string out;
-  on_lead([&] { out = probe_folder(folder, world_->rank(), writer_->calls()); });
+  run_alone([&] { out = probe_folder(folder, world_->rank(), writer_->calls()); });
   return out;
 }
 
@@ -124,10 +124,10 @@ void RankGroup::write_share(const std::string& folder, bool now) {
                              [&](std::string_view path) { return executor_.state(path); }),
                    now);
   };
-  now ? on_lead(begin) : begin();
+  now ? run_alone(begin) : begin();
 }
 
-void RankGroup::on_lead(const std::function<void()>& work) { work_alone(world_, work); }
+void RankGroup::run_alone(const std::function<void()>& work) { work_alone(world_, work); }
 
 bool RankGroup::shares_written() {
   send_order(Order::Ask);
@@ -145,7 +145,7 @@ bool RankGroup::all_written() {
 
 RankResult RankGroup::take_share() {
   RankResult out;
-  on_lead([&] { out = writer_->take(); });
+  run_alone([&] { out = writer_->take(); });
   return out;
 }
 

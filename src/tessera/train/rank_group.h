@@ -74,7 +74,7 @@ class RankGroup {
   std::vector<std::string> collect_shares();
   /// Runs long work that needs no other rank, while this rank shows the others, which may wait for
   /// it, that it is alive. `work` calls nothing of the group.
-  void on_lead(const std::function<void()>& work);
+  void run_alone(const std::function<void()>& work);
   /// All states that checkpoints hold, whole; on several ranks in memory that lives until
   /// forget_states().
   std::vector<CheckpointTensor> states();

@@ -103,7 +103,7 @@ std::string RankGroup::load_weights(const PretrainedModel& from, const std::stri
 }
 
 void RankGroup::load_shards(const PretrainedModel& from, std::string_view anew) {
-  on_lead([&] {
+  run_alone([&] {
     for (const StatePlan& state : plan().states) {
       const std::string& path = state.state.path;
       if (!plan().has(state) || !from.parameters().contains(path) || is_in(path, anew)) continue;
@@ -118,7 +118,7 @@ void RankGroup::load_shards(const PretrainedModel& from, std::string_view anew) 
 }
 
 void RankGroup::load_shards(const Checkpoint& from, Order what, std::string_view anew) {
-  on_lead([&] {
+  run_alone([&] {
     for (const StatePlan& state : plan().states) {
       if (!plan().has(state) || !is_saved(state.state.role)) continue;
       const std::string& path = state.state.path;
@@ -142,11 +142,11 @@ void RankGroup::load_ordered(Order what, const std::string& order) {
                     anew = order.substr(std::min(end + 1, order.size()));
   if (what == Order::LoadPretrained) {
     std::optional<PretrainedModel> from;
-    on_lead([&] { from.emplace(PretrainedModel::open(path, {.task_given = true})); });
+    run_alone([&] { from.emplace(PretrainedModel::open(path, {.task_given = true})); });
     load_shards(*from, anew);
   } else {
     std::optional<Checkpoint> from;
-    on_lead([&] { from.emplace(Checkpoint::open(path)); });
+    run_alone([&] { from.emplace(Checkpoint::open(path)); });
     load_shards(*from, what, anew);
   }
 }

@@ -141,8 +141,8 @@ void check_data(PreparedRun& run, Problems& problems) {
   const VocabularyKind kind = run.data->vocabulary.kind();
   // Of a folder's model that has fewer rows than its tokenizer has tokens, only ids that come
   // count.
-  const bool may_lack =
-      (run.init || run.pretrained) && kind == VocabularyKind::Tokenizer && least == known;
+  const bool begins_with_weights = !run.from && !c.init_from.empty();
+  const bool may_lack = begins_with_weights && kind == VocabularyKind::Tokenizer && least == known;
   if (may_lack && c.model.vocabulary < least) {
     run.notices.push_back(text("the tokenizer has ", known, " tokens and the model of '",
                                c.init_from, "' ", c.model.vocabulary,

@@ -43,7 +43,7 @@ void RunEvaluations::judge_epoch(std::int64_t epoch, std::int64_t step, const Va
                                  const Judge* judge) {
   EvalRecord record;
   std::string problem;
-  parts_.runs.group().on_lead(
+  parts_.runs.group().run_alone(
       [&] { record = epochs_.record(epoch, step, measured, judge, parts_.output, problem); });
   if (!problem.empty()) tell(&TrainCallback::on_notice, problem);
   parts_.metrics.eval(record);
@@ -59,7 +59,7 @@ TestRecord RunEvaluations::take_weights(std::int64_t step) {
   out.measured.step = best->step;
   if (best->step == step) return out;
   std::optional<Checkpoint> from;
-  parts_.runs.group().on_lead([&] { from.emplace(Checkpoint::open(best->path)); });
+  parts_.runs.group().run_alone([&] { from.emplace(Checkpoint::open(best->path)); });
   parts_.runs.group().load_weights(*from);
   return out;
 }
@@ -75,7 +75,7 @@ bool RunEvaluations::test(std::int64_t step) {
   Validation measured(parts_.setup.task().means, judge.get());
   if (!measure(*samples, measured)) return false;
   std::string problem;
-  parts_.runs.group().on_lead(
+  parts_.runs.group().run_alone(
       [&] { epochs_.test_record(measured, judge.get(), parts_.output, record, problem); });
   if (!problem.empty()) tell(&TrainCallback::on_notice, problem);
   if (record.labelled) parts_.metrics.test(record);

@@ -16,7 +16,7 @@ struct RunRequirements {
   double flops = 0;                                    // of a training step
   std::map<std::string, std::int64_t> sent;            // bytes per training step, by axes
   std::int64_t host_bytes = 0;                         // of the pool on the host
-  std::int64_t both_bytes = 0;                         // of arena and pool over_all_ranks
+  std::int64_t both_bytes = 0;                         // of arena and pool together
   double recomputed_flops = 0;                         // of flops: of what backward computes again
 
   std::int64_t sent_bytes() const;  // along all axes
@@ -28,10 +28,10 @@ struct RunRequirements {
 RunRequirements requirements_of(const Plan& plan);
 
 /// Of all ranks: bytes of each pool are those of the fullest, what is sent is that of the rank that
-/// sends most, the first of those that are alike; FLOPs are those of all ranks over_all_ranks.
+/// sends most, the first of those that are alike; FLOPs are those of all ranks together.
 RunRequirements over_all_ranks(const std::vector<RunRequirements>& ranks);
 
-/// Together, on rank 0. Every rank calls it, with its own plan; the others get their own facts.
+/// Those over all ranks, on rank 0; the others get their own. Every rank calls it, with its own plan.
 /// world == nullptr: there is one rank.
 RunRequirements requirements_of_all(const Plan& plan, Communicator* world);
 

@@ -33,7 +33,7 @@ std::int64_t eod_token_of(const RunConfig& config, const Vocabulary& vocabulary)
 /// if it has one; where nothing is in the part to validate on, held-out is 0.
 void settle_token_files(RunConfig& config, const Dataset& data);
 
-/// Of data that is no token files. Errors: Fault::Usage: a field that was told and does nothing.
+/// Of data that is no token files. Errors: Fault::Usage: a field that was given and does nothing.
 void refuse_fields_of_token_files(const RunConfig& config);
 
 /// Errors: Fault::Usage: one of them is the .bin or .idx of token files, which are named by their

@@ -165,7 +165,7 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
     if (!lacking.empty()) tell(&TrainCallback::on_notice, lacking);
   }
   // Only now is anything that an earlier run left behind changed.
-  group_->on_lead([&] {
+  group_->run_alone([&] {
     if (!run_.from) {  // of a run that is replaced
       for (const std::string& problem : remove_run(output_, options_.calls))
         tell(&TrainCallback::on_notice, problem);
@@ -199,7 +199,7 @@ TrainResult Trainer::run() {
   const std::string late = events_ ? events_->finish() : "";
   if (!late.empty()) tell(&TrainCallback::on_notice, late);
   out.summary = summary();
-  group_->on_lead(
+  group_->run_alone(
       [&] { write_atomically(in_folder(output_, kSummaryFile), to_json(out.summary)); });
   group_->stop();
   if (const std::string removed = metrics_->file().removed(); !removed.empty())
@@ -322,7 +322,7 @@ void Trainer::write_profile() {
               "after ", Recorder::kWarmUp, " that warm up, and ", recorder_->seen(), " were done"));
   } else {
     std::string table;
-    group_->on_lead([&] { table = recorder_->write(); });
+    group_->run_alone([&] { table = recorder_->write(); });
     tell(&TrainCallback::on_profile, config().profile, table);
   }
   recorder_.reset();

@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-/// Bytes of the fullest rank that count against the cap, of `all` ranks over_all_ranks.
+/// Bytes of the fullest rank that count against the cap, of `all` ranks together.
 std::int64_t capped_bytes(const RunConfig& config, const RunRequirements& all);
 
 /// Errors: Fault::Usage: the plan of a rank takes more than config.memory_cap; both.

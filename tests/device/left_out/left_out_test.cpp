@@ -25,7 +25,7 @@ std::string refused(const Run& run) {
 
 const char* const kAdvice =
     " avx2: this program was compiled without it, for baseline, avx512, avx512-bf16, amx alone; "
-    "give one of these, or run ./dev build, which compiles all";
+    "give one of these, or run ./dev build, which compiles all that a processor may have";
 
 TEST(LeftOut, IsRefusedByName) {
   EXPECT_EQ(levels_left_out(), "avx2");

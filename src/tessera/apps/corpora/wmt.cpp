@@ -36,8 +36,8 @@ std::pair<std::string, std::string> two_languages(const std::vector<SgmFile>& of
 const SgmFile& side(const std::vector<SgmFile>& of, const std::string& set, SgmKind wanted,
                     const std::string& language);
 /// Adds the pairs of two files to `bytes`.
-void pair_up(const SgmFile& source, const SgmFile& target, std::string& bytes,
-             WmtText& text_of_part, CleaningLog& dropped);
+void pair_up(const SgmFile& source, const SgmFile& target, std::string& bytes, WmtText& direction,
+             CleaningLog& dropped);
 void require_no_other_bytes(const std::string& path, std::string_view bytes, bool overwrite);
 
 }  // namespace
@@ -59,24 +59,23 @@ WmtReport prepare_wmt(const WmtRequest& request) {
   }
   std::vector<std::string> bytes;
   for (const auto& [from, to] : {std::pair(a, b), std::pair(b, a)}) {
-    WmtText text_of_part{
-        (fs::path(request.output) / text("wmt14.", from, "_", to, ".txt")).string(),
-        0,
-        0,
-        0,
-        {},
-        {}};
+    WmtText direction{(fs::path(request.output) / text("wmt14.", from, "_", to, ".txt")).string(),
+                      0,
+                      0,
+                      0,
+                      {},
+                      {}};
     CleaningLog dropped;
     std::string& out = bytes.emplace_back();
     for (const std::string& set : sets)
       pair_up(side(read, set, SgmKind::Source, from), side(read, set, SgmKind::Reference, to), out,
-              text_of_part, dropped);
-    if (text_of_part.pairs == 0)
+              direction, dropped);
+    if (direction.pairs == 0)
       fail(Fault::Data, "folder '", request.input, "' has no pair of which both sides have text; ",
            "give .sgm files with the same documents in both languages");
-    text_of_part.dropped = dropped.list();
-    text_of_part.digest = hash128_text(std::as_bytes(std::span(out)));
-    report.texts.push_back(std::move(text_of_part));
+    direction.dropped = dropped.list();
+    direction.digest = hash128_text(std::as_bytes(std::span(out)));
+    report.texts.push_back(std::move(direction));
   }
   for (std::size_t i = 0; i < bytes.size(); ++i)
     require_no_other_bytes(report.texts[i].path, bytes[i], request.overwrite);
@@ -201,8 +200,8 @@ std::int64_t words_of(std::string_view line) {
   return line.empty() ? 0 : std::count(line.begin(), line.end(), ' ') + 1;
 }
 
-void pair_up(const SgmFile& source, const SgmFile& target, std::string& bytes,
-             WmtText& text_of_part, CleaningLog& dropped) {
+void pair_up(const SgmFile& source, const SgmFile& target, std::string& bytes, WmtText& direction,
+             CleaningLog& dropped) {
   require_documents(source, target);
   require_documents(target, source);
   std::map<std::pair<std::string, std::string>, const std::string*> targets;
@@ -224,9 +223,9 @@ void pair_up(const SgmFile& source, const SgmFile& target, std::string& bytes,
             segment.text.empty() ? "pairs with an empty source" : "pairs with an empty target", 1);
         continue;
       }
-      ++text_of_part.pairs;
-      text_of_part.source_words += words_of(segment.text);
-      text_of_part.target_words += words_of(to);
+      ++direction.pairs;
+      direction.source_words += words_of(segment.text);
+      direction.target_words += words_of(to);
       bytes += text(segment.text, "\t", to, "\n");
     }
   }

@@ -134,8 +134,8 @@ void World::look() {
   if (!options_.told_to_end || stopped() || !options_.told_to_end()) return;
   // Who died on this host is known a moment later, and says more.
   const Clock::time_point now = Clock::now();
-  if (!announced_) announced_ = now;
-  if (now - *announced_ < 200ms) return;
+  if (!end_asked_) end_asked_ = now;
+  if (now - *end_asked_ < 200ms) return;
   const std::string why =
       "was ended by what started it: a rank of another host has failed, or the job was ended";
   stop(Fault::Peer, why, nullptr);

@@ -137,7 +137,7 @@ class World {
   std::exception_ptr error_;
   std::vector<std::atomic<bool>> dead_;
   std::atomic<bool> any_dead_{false}, stopped_{false}, reported_{false}, closing_{false};
-  std::optional<Clock::time_point> announced_;  // to end, first seen
+  std::optional<Clock::time_point> end_asked_;  // by what started it, first seen
   std::optional<Clock::time_point> quieted_;    // first
 
   CallsUnderWay under_way_;

@@ -27,6 +27,9 @@ std::string names_of_levels(bool compiled) {
 /// the vectors of avx512 beside them.
 bool is_compiled(Isa isa) {
   if (isa == Isa::Baseline) return true;
+#if !defined(__x86_64__)
+  return true;  // no processor of another kind has them, so none is left out
+#endif
   return (HWY_TARGETS & (isa == Isa::Avx2 ? HWY_AVX2 : HWY_AVX3)) != 0;
 }
 
@@ -35,7 +38,8 @@ std::string levels_left_out() { return names_of_levels(false); }
 void require_compiled(Isa isa, std::string_view source) {
   require(is_compiled(isa), source, " ", to_text(isa),
           ": this program was compiled without it, for ", names_of_levels(true),
-          " alone; give one of these, or run ./dev build, which compiles all");
+          " alone; give one of these, or run ./dev build, which compiles all that a processor may "
+          "have");
 }
 
 }  // namespace tessera

@@ -141,7 +141,7 @@ HubModel read_hub_model(const HubFamily& family, const HubConfig& from, TaskGive
 /// Longest samples, unless the user gives the length.
 inline constexpr std::int64_t kMostHubContext = 1024;
 
-// The families, one file each, and in which order they are told.
+// The families, one file each, and in which order they are listed.
 extern const HubFamily kHubAlbert, kHubBart, kHubBert, kHubGpt2, kHubLlama, kHubRoberta, kHubT5,
     kHubVit;
 inline constexpr const HubFamily* kHubFamilies[] = {&kHubAlbert, &kHubBart,    &kHubBert, &kHubGpt2,
