@@ -1,4 +1,4 @@
-# Debian 12 packages; docs/dependencies.md says what each is for.
+# Debian 12 packages; docs/internals/dependencies.md says what each is for.
 find_package(Threads REQUIRED)
 find_package(nlohmann_json REQUIRED)
 include(libraries)
@@ -6,7 +6,7 @@ include(libraries)
 # function(with_header NAME HEADER): tessera::NAME, with the folder of its headers
 function(with_header NAME HEADER)
   if(NOT TARGET tessera::${NAME})
-    message(FATAL_ERROR "the library ${NAME} is not found; ./dev build installs it, docs/dependencies.md names its package")
+    message(FATAL_ERROR "the library ${NAME} is not found; ./dev build installs it, docs/internals/dependencies.md names its package")
   endif()
   find_path(tessera_${NAME}_INCLUDE ${HEADER} REQUIRED)
   target_include_directories(tessera::${NAME} SYSTEM INTERFACE ${tessera_${NAME}_INCLUDE})

@@ -1,4 +1,4 @@
-# The library for programs outside of this tree, and what `cmake --install` puts where. docs/install.md is for its users.
+# The library for programs outside of this tree, and what `cmake --install` puts where. docs/guides/cpp-model.md is for its users.
 #
 # tessera_shared and tessera_static are all rooms in one library each, made of the same objects. In a program that adds
 # this tree to its build, and in one that finds the installed package, they are tessera::tessera and tessera::static.

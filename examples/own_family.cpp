@@ -1,5 +1,5 @@
 /// A model family of one's own, in a program of one's own: trained on one device and on four, in
-/// four ways, with the same losses. docs/add-a-model.md explains it line by line.
+/// four ways, with the same losses. docs/guides/cpp-family.md explains it line by line.
 ///
 ///   example_own_family                                   trains it, and compares the losses
 ///   example_own_family train --family primer ...         the command `tessera`, with one more

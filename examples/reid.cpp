@@ -9,7 +9,7 @@
 ///   example_reid                       searches for 8 devices, and runs both plans on 4
 ///
 /// Nobody says which: search_mode dynamic_programming finds it, from what the machine's links and
-/// memory take (docs/mindspore-strategies.md).
+/// memory take (docs/from/mindspore.md).
 
 #include <cmath>
 #include <cstdio>

@@ -1,4 +1,4 @@
-/// The program of docs/tutorial.md: a model, its training step, one device, then two.
+/// The program of docs/guides/cpp-model.md: a model, its training step, one device, then two.
 ///
 /// It learns to tell points inside a circle from points outside it, in less than a second.
 

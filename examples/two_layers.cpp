@@ -1,7 +1,7 @@
 /// A network of two linear layers, trained on one device and then on two: the same program prints
 /// the same losses.
 ///
-/// It learns the product of two numbers. docs/tutorial.md explains such a program line by line.
+/// It learns the product of two numbers. docs/guides/cpp-model.md explains such a program line by line.
 
 #include <algorithm>
 #include <cmath>
@@ -20,6 +20,7 @@ namespace {
 constexpr std::int64_t kRows = 64;  // samples per step
 constexpr int kSteps = 200;
 
+// [model]
 /// One training step as a graph of whole tensors. It says nothing of devices.
 Graph training_step() {
   Builder builder;
@@ -40,6 +41,7 @@ Graph training_step() {
   update(parameters, gradients(loss, parameters), loss, samples, kRows, adamw);
   return builder.finish();
 }
+// [end]
 
 /// Trains on the devices of the strategy's mesh, each a thread; returns the loss of each step.
 std::vector<double> train(const Strategy& strategy) {

@@ -1,5 +1,5 @@
 #pragma once
-/// All of Tessera for a C++ program: docs/headers.md says what is where. User scripts include
+/// All of Tessera for a C++ program: docs/guides/cpp-model.md says what is where. User scripts include
 /// "tessera/rapidformer/rapidformer.h" instead.
 ///
 /// It belongs to no room, as it includes the faces of them all, and no room can include it.

@@ -1,5 +1,5 @@
 /// The loss over the validation data has one name wherever people read it: validation loss. Keys
-/// that programs read are in docs/metrics.md.
+/// that programs read are in docs/reference/files.md.
 
 #include <gtest/gtest.h>
 

@@ -273,13 +273,13 @@ TEST(PlanCommand, SaysInAFewLinesWhatDecides) {
 }
 
 /// Workspaces, and so the memory, and how f32 is multiplied depend on the processor; all else is as
-/// docs/plan-output.md shows.
+/// docs/guides/plan.md shows.
 TEST(PlanCommand, TheDocumentShowsItsFewLines) {
   const Ran ran =
       run(words("plan --preset gpt2-tiny --vocab-size 65 --devices 4 --threads 1 "
                 "--tensor-model-parallel-size 2 --zero-1-memory-optimization"));
   ASSERT_EQ(ran.code, 0) << ran.err;
-  const std::string page = read(repo_file("docs/plan-output.md"));
+  const std::string page = read(repo_file("docs/guides/plan.md"));
   int lines = 0;
   for (const std::string& line : split(ran.out, '\n')) {
     const std::string name(line.substr(0, line.find("  ", 2)));

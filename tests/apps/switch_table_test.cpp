@@ -14,7 +14,7 @@ namespace {
 
 /// With TESSERA_ACCEPT the document is rewritten instead.
 TEST(SwitchTable, IsThatOfTheDocument) {
-  const std::string path = repo_file("docs/switches.md"), head = "| name | flags |";
+  const std::string path = repo_file("docs/guides/memory.md"), head = "| name | flags |";
   const std::string shown = read(path);
   const std::size_t begin = shown.find(head), end = shown.find("\n\n", begin) + 1;
   ASSERT_NE(begin, std::string::npos) << path;

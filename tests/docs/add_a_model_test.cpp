@@ -1,5 +1,5 @@
-/// Documents show the code of examples that the tests run: docs/add-a-model.md that of
-/// own_family.cpp, docs/coming-from.md that of parallel_transformer.cpp, docs/user-scripts.md those
+/// Documents show the code of examples that the tests run: docs/guides/cpp-family.md that of
+/// own_family.cpp, docs/from/mindspore.md that of parallel_transformer.cpp, docs/guides/cpp-script.md those
 /// of rapidformer/.
 
 #include <gtest/gtest.h>
@@ -9,16 +9,16 @@
 namespace tessera::test {
 
 TEST(AddAModel, TheDocumentShowsTheExample) {
-  expect_shown("docs/add-a-model.md", "examples/own_family.cpp");
+  expect_shown("docs/guides/cpp-family.md", "examples/own_family.cpp");
 }
 
 TEST(ComingFrom, TheDocumentShowsMindSporesTutorial) {
-  expect_shown("docs/coming-from.md", "examples/parallel_transformer.cpp");
+  expect_shown("docs/from/mindspore.md", "examples/parallel_transformer.cpp");
 }
 
 TEST(UserScripts, TheDocumentShowsTheExamples) {
   for (const char* example : {"pretrainer", "finetuner", "own_loop"})
-    expect_shown("docs/user-scripts.md", std::string("examples/rapidformer/") + example + ".cpp");
+    expect_shown("docs/guides/cpp-script.md", std::string("examples/rapidformer/") + example + ".cpp");
 }
 
 }  // namespace tessera::test

@@ -1,4 +1,4 @@
-/// The example of docs/add-an-op.md: its code, what it promises, and that the document shows this
+/// The example of docs/internals/passes.md: its code, what it promises, and that the document shows this
 /// code and no other. Lines between "// [NAME]" and "// [end]" stand in the document.
 
 #include <gtest/gtest.h>
@@ -172,7 +172,7 @@ TEST(AddAnOp, TheDeviceRunsItFusedAndInMicrobatches) {
 }
 
 TEST(AddAnOp, TheDocumentShowsTheCodeThatIsTested) {
-  expect_shown("docs/add-an-op.md", "tests/docs/add_an_op_test.cpp");
+  expect_shown("docs/internals/passes.md", "tests/docs/add_an_op_test.cpp");
 }
 
 }  // namespace

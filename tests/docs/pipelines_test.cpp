@@ -1,5 +1,5 @@
-/// The code, the output and the picture about pipelines in docs/parallelism.md and
-/// docs/plan-output.md.
+/// The code, the output and the picture about pipelines in docs/guides/scale.md and
+/// docs/guides/plan.md.
 
 #include <gtest/gtest.h>
 
@@ -43,7 +43,7 @@ Value by_marks(Value x, int layers) {
 constexpr const char* kPipelinesTest = "tests/docs/pipelines_test.cpp";
 
 TEST(Pipelines, TheDocumentShowsHowToPlaceLayers) {
-  expect_shown("docs/parallelism.md", kPipelinesTest);
+  expect_shown("docs/guides/scale.md", kPipelinesTest);
   ModelConfig model;
   model.layers = 6;
   const PipelineStrategy strategy = strategy_of(by_number(model)).pipeline;
@@ -72,7 +72,7 @@ TEST(Pipelines, TheDocumentShowsWhatPlanSays) {
       compile_programs(RunSetup(config), {.evaluate = false, .texts = 0, .stages = true}, *device);
   PlannedPipeline planned = *planned_pipeline(compiled, RunSetup(config));
   planned.facts.stages.clear();  // the arena depends on the processor
-  expect_text("docs/plan-output.md", kPipelinesTest, "pipeline", to_text(planned.report()));
+  expect_text("docs/guides/plan.md", kPipelinesTest, "pipeline", to_text(planned.report()));
 }
 
 TEST(Pipelines, ThePictureIsDrawn) {

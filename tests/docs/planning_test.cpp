@@ -1,4 +1,5 @@
-/// docs/planning.md names every flag that the planner sets, and every key of its JSON.
+/// docs/guides/plan.md names every flag that the planner sets, docs/reference/files.md every key of
+/// its JSON.
 
 #include <gtest/gtest.h>
 
@@ -15,15 +16,15 @@
 namespace tessera::test {
 namespace {
 
-std::string page() {
-  std::ifstream file(repo_file("docs/planning.md"));
+std::string page(const std::string& path) {
+  std::ifstream file(repo_file(path));
   std::ostringstream out;
   out << file.rdbuf();
   return out.str();
 }
 
 TEST(PlanningPage, NamesEveryFlag) {
-  const std::string shown = page();
+  const std::string shown = page("docs/guides/plan.md");
   for (const Knob& knob : knobs())
     EXPECT_NE(shown.find(text("`--", knob.field)), std::string::npos) << knob.field;
 }
@@ -58,7 +59,7 @@ TEST(PlanningPage, NamesEveryKey) {
       plan_for(question, [&](const RunConfig&) -> Device& { return *device; });
   const auto json = nlohmann::json::parse(to_json(answer, question));
   EXPECT_FALSE(json.at("alternatives").empty() || json.at("what_if").empty());
-  expect_keys(json, page());
+  expect_keys(json, page("docs/reference/files.md"));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-/// docs/tutorial.md shows the code of examples/tutorial.cpp, which the tests run.
+/// docs/guides/cpp-model.md shows the code of examples/tutorial.cpp, which the tests run.
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 namespace tessera::test {
 
 TEST(Tutorial, TheDocumentShowsTheExample) {
-  expect_shown("docs/tutorial.md", "examples/tutorial.cpp");
+  expect_shown("docs/guides/cpp-model.md", "examples/tutorial.cpp");
 }
 
 }  // namespace tessera::test

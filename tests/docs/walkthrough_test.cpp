@@ -1,4 +1,4 @@
-/// The example of docs/walkthrough.md: one linear layer on two tensor parallel ranks. The document
+/// The example of docs/internals/passes.md: one linear layer on two tensor parallel ranks. The document
 /// shows this code and the graphs that the compiler makes of it.
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace tessera::test {
 namespace {
 
-constexpr const char* kDocument = "docs/walkthrough.md";
+constexpr const char* kDocument = "docs/internals/passes.md";
 constexpr const char* kFile = "tests/docs/walkthrough_test.cpp";
 
 // [step]

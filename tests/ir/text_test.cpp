@@ -154,7 +154,7 @@ constinit const OpDef kMatmulOfDocs = {
 };
 
 TEST(GraphText, TheExampleInTheDocsIsPrintedSo) {
-  std::ifstream file(repo_file("docs/graph-text.md"));
+  std::ifstream file(repo_file("docs/internals/graph-text.md"));
   const std::string page{std::istreambuf_iterator<char>(file), {}};
   const std::string fence = "```text\n";
   const std::size_t begin = page.find(fence) + fence.size();

@@ -67,6 +67,6 @@ rm -rf said.$$ told.$$ bin.$$ "$copy"
 
 # Every package of the list has its line in the docs, so that none slips in unweighed.
 while read -r _ package _; do
-  [ -z "$package" ] || grep -q "$package" "$(dirname "$dev")/docs/dependencies.md" ||
-    wrong "docs/dependencies.md does not weigh $package"
+  [ -z "$package" ] || grep -q "$package" "$(dirname "$dev")/docs/internals/dependencies.md" ||
+    wrong "docs/internals/dependencies.md does not weigh $package"
 done < <(sed -n '/^PACKAGES="/,/^"/p' "$dev" | grep -v '"')

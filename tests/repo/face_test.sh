@@ -1,6 +1,6 @@
 #!/bin/bash
 # face_test.sh FACES ROOT: what programs outside of this tree may include is told alike in four places. FACES lists it, as
-# CMakeLists.txt does, "nn/layers.h" a line; tessera.h includes all of it but Rapidformer's; docs/headers.md says of each
+# CMakeLists.txt does, "nn/layers.h" a line; tessera.h includes all of it but Rapidformer's; docs/guides/cpp-model.md says of each
 # what it is for; examples and documents include one header.
 set -euo pipefail
 faces=$1 root=$2
@@ -19,8 +19,8 @@ LC_ALL=C sort "$faces" >"$scratch/face"
 while read -r header; do [ -f "$root/src/tessera/$header" ] || wrong "there is no src/tessera/$header"; done <"$faces"
 { sed -n 's|^#include "tessera/\(.*\)"|\1|p' "$root/src/tessera/tessera.h"; echo $scripts; } | LC_ALL=C sort >"$scratch/all"
 same all "lines of CMakeLists.txt (<) are not those of tessera.h (>)"
-grep -oE '`[a-z_0-9]+/[a-z_0-9]+\.h`' "$root/docs/headers.md" | tr -d '`' | LC_ALL=C sort >"$scratch/told"
-same told "lines of CMakeLists.txt (<) are not those that docs/headers.md tells of (>)"
+grep -oE '`[a-z_0-9]+/[a-z_0-9]+\.h`' "$root/docs/guides/cpp-model.md" | tr -d '`' | LC_ALL=C sort >"$scratch/told"
+same told "lines of CMakeLists.txt (<) are not those that docs/guides/cpp-model.md tells of (>)"
 grep -rn '^#include "tessera/' "$root/examples" "$root/docs" "$root/README.md" >"$scratch/included"
 awk -v scripts="\"tessera/$scripts\"" 'index($0, "\"tessera/tessera.h\"") == 0 && index($0, scripts) == 0' \
   "$scratch/included" >"$scratch/more"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # install_test.sh BUILD COMPILER [names]: what is installed serves a program outside of this tree, wherever it lies. The
-# projects are those that docs/install.md shows. "names": files that name folders of this tree are found as well; builds
+# projects are those that docs/guides/cpp-model.md shows. "names": files that name folders of this tree are found as well; builds
 # with debug information have them.
 set -euo pipefail
 build=$1 compiler=$2 names=${3-}
@@ -51,14 +51,14 @@ for one in "${compilers[@]}"; do run "$one" -std=c++20 -fsyntax-only -Wall -Wext
 cd "$t"
 ok "$(wc -l <headers) headers, $(wc -l <alone) of them by themselves"
 
-# project NAME: the CMakeLists.txt that docs/install.md shows under that name, beside two_layers.cpp, in folder NAME.
+# project NAME: the CMakeLists.txt that docs/guides/cpp-model.md shows under that name, beside two_layers.cpp, in folder NAME.
 project() {
   mkdir "$t/$1"
   awk -v mark="<!-- tests/repo/install_test.sh: $1 -->" '
     $0 == mark { found = 1; next }
     found && /^```/ { if (inside) exit; inside = 1; next }
-    inside' "$source/docs/install.md" >"$t/$1/CMakeLists.txt"
-  [ -s "$t/$1/CMakeLists.txt" ] || wrong "docs/install.md shows no project '$1'"
+    inside' "$source/docs/guides/cpp-model.md" >"$t/$1/CMakeLists.txt"
+  [ -s "$t/$1/CMakeLists.txt" ] || wrong "docs/guides/cpp-model.md shows no project '$1'"
   cp "$source/examples/two_layers.cpp" "$t/$1"
 }
 # configure NAME [FLAG...]: of the user's project in folder NAME, with the user's own taste in warnings.

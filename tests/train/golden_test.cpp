@@ -412,7 +412,7 @@ TEST_P(Golden, TenStepsOnTheCpu) {
         for (const auto& [name, tensor] : batch(step))
           std::ranges::copy(tensor.bytes(), in.fill(name, tensor.dtype()).begin());
       });
-      // f32 for ten steps, as docs/design.md promises; PyTorch's own f32 is within 6e-7 of these.
+      // f32 for ten steps, as docs/internals/design.md promises; PyTorch's own f32 is within 6e-7 of these.
       EXPECT_NEAR(executor.scalar("train", "loss"), losses.at(step), 1e-5 * losses.at(step))
           << "step " << step;
       EXPECT_EQ(executor.scalar("train", "ok"), 1);

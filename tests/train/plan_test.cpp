@@ -111,7 +111,7 @@ TEST(Plan, MemoryIsNearTheBound) {
   }
 }
 
-/// docs/design.md, Memory: at most 0.5 per cent over the lower bound, which no plan can be below.
+/// docs/internals/design.md, Memory: at most 0.5 per cent over the lower bound, which no plan can be below.
 TEST(Plan, PresetsAreNearTheirBoundHoweverTheyAreCut) {
   const std::unique_ptr<Device> device = make_cpu_device({2, -1});
   for (const char* preset :

@@ -305,7 +305,7 @@ TEST_F(TrainerTest, MicroBatchesDoNotChangeTheLosses) {
   for (const std::int64_t micro : {4, 2, 1}) {
     RunConfig cut = config(text(micro));
     cut.micro_batch_size = micro;
-    // f32: sums in another order (docs/design.md, the same numbers).
+    // f32: sums in another order (docs/internals/design.md, the same numbers).
     EXPECT_NEAR(*run(cut).summary.val_loss, whole, 1e-5 * whole) << micro;
   }
 }

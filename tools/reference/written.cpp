@@ -121,7 +121,7 @@ std::string markdown(std::span<const HelpPage> pages) {
   for (const HelpPage& page : pages) {
     if (&page == &pages.front()) continue;  // the list of the others
     out += text("\n## ", page.command, "\n\n", page.summary.empty() ? "" : page.summary + ".\n\n",
-                "```\n");
+                "```text\n");
     for (const std::string& line : page.synopsis) out += line + "\n";
     out += "```\n\n";
     for (const HelpSection& section : page.sections) {

@@ -3,7 +3,7 @@
 /// For: flags to calls, results to lines.
 /// Not for: anything that a program without a command line would want.
 ///
-/// The `tessera` command: docs/command.md.
+/// The `tessera` command: docs/reference/flags.md.
 
 #include <functional>
 #include <string>
@@ -27,7 +27,7 @@ int main_of(const std::function<int(Console& console)>& work);
 /// What main_of() does with the process before anything else.
 void set_up_process();
 
-/// Runs the subcommand that `arguments` begins with and returns the exit code (docs/errors.md).
+/// Runs the subcommand that `arguments` begins with; the exit code (docs/reference/errors.md).
 /// Errors are printed, once, on the console's error stream. `families` are those that --family can
 /// name beside the library's. The process is left as it is: see main_of().
 int run_command(const Arguments& arguments, Console& console, const OwnFamilies& families = {});

@@ -56,7 +56,7 @@ struct DoctorLine {
 std::vector<DoctorLine> examine(const DoctorFacts& facts);
 
 std::string to_text(const std::vector<DoctorLine>& lines);
-/// docs/metrics.md has the keys.
+/// docs/reference/files.md has the keys.
 std::string to_json(const std::vector<DoctorLine>& lines, const DoctorFacts& facts);
 
 }  // namespace tessera

@@ -98,7 +98,7 @@ std::chrono::seconds timeout_of(const Arguments& command) {
   return std::chrono::seconds(config.distributed_timeout);
 }
 
-/// True of the exit codes of docs/errors.md: 128 + n with a signal n among them.
+/// True of the exit codes of docs/reference/errors.md: 128 + n with a signal n among them.
 bool is_documented(int code) {
   constexpr int kLastSignal = 64;
   return code == 0 || (code >= 2 && code <= 8) || code == kExitStopped ||

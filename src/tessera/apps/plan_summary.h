@@ -1,6 +1,6 @@
 #pragma once
 /// What `tessera plan` prints first: what a user needs to decide whether to train so.
-/// docs/plan-output.md explains it line by line.
+/// docs/guides/plan.md explains it line by line.
 
 #include <string>
 

@@ -14,7 +14,7 @@ namespace tessera {
 namespace {
 
 constexpr double kBits = 0;         // the same ops on the same operands
-constexpr double kRounding = 1e-5;  // sums in another order: docs/design.md
+constexpr double kRounding = 1e-5;  // sums in another order: docs/internals/design.md
 constexpr double kBf16 = 2e-3;      // 8 bits of precision; 2e-4 was seen in ten steps
 constexpr double kF16 = 3e-4;       // 11 bits of precision; 3e-5 was seen, no step skipped
 
@@ -135,17 +135,17 @@ std::string numbers_text(const SwitchRow& row) {
 }
 
 std::string switches_markdown() {
-  std::string out =
-      "| name | flags | elsewhere | memory | time | losses |\n|---|---|---|---|---|---|\n";
+  std::string out = "| name | flags | memory | time | losses |\n|---|---|---|---|---|\n";
   for (const SwitchRow& row : kRows)
     out += text("| `", row.name, row.value[0] == '\0' ? "" : text("=", row.value), "` | `",
-                flags_text(row), "`", needs_text(row, "`"), " | ", row.elsewhere, " | ", row.memory,
-                " | ", row.time, " | ", numbers_text(row), " |\n");
+                flags_text(row), "`", needs_text(row, "`"), " | ", row.memory, " | ", row.time,
+                " | ", numbers_text(row), " |\n");
   return out;
 }
 
 std::string switches_text(int columns) {
-  std::string out;
+  std::string out =
+      "R, M, D: names in Rapidformer, Megatron-LM, DeepSpeed; dp: data parallel devices\n";
   for (const SwitchRow& row : kRows) {
     out += text(row.name, "\n    ", flags_text(row), needs_text(row, ""), "\n");
     const std::pair<const char*, std::string> cells[] = {{"elsewhere", row.elsewhere},

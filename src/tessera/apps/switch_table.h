@@ -1,7 +1,7 @@
 #pragma once
 /// The switches that make training faster or smaller, each once: names, effects, guarantees.
-/// `tessera help switches` prints the table, docs/switches.md shows it, `tessera bench` takes its
-/// short names, and tests/apps/switch_pairs_test.cpp holds every pair of them to it.
+/// `tessera help switches` prints the table, docs/guides/memory.md shows it, `tessera bench` takes
+/// its short names, and tests/apps/switch_pairs_test.cpp holds every pair of them to it.
 
 #include <span>
 #include <string>

@@ -47,7 +47,7 @@ struct AskedTraining {
 };
 AskedTraining read_training_flags(const Arguments& arguments, const OwnFamilies& families = {});
 
-/// Trains as `config` says, and returns the exit code of docs/errors.md; errors are printed on
+/// Trains as `config` says; the exit code of docs/reference/errors.md. Errors are printed on
 /// `console`. Where a launcher started this process it is one of the run's ranks, all of which call
 /// this with the same configuration; else the devices are threads. Signals save and stop.
 ///

@@ -3,7 +3,7 @@
 /// For: what any room may need that knows neither tensors nor files.
 /// Not for: what one room alone needs, which stays there; there is no room of odds and ends.
 /// Rejected: libraries that Debian does not package. What is small is written here (MD5, Philox),
-/// what is not comes from a package (xxHash, utf8proc): docs/decisions.md, docs/dependencies.md.
+/// what is not comes from a package (xxHash, utf8proc): docs/internals/decisions.md, docs/internals/dependencies.md.
 ///
 /// Errors: what, where, and what to do.
 ///
@@ -19,7 +19,7 @@
 
 namespace tessera {
 
-/// What kind of input was at fault. The value is the exit code of the command (docs/errors.md).
+/// What kind of input was at fault; the value is the exit code (docs/reference/errors.md).
 enum class Fault {
   Usage = 2,       // a flag, a configuration file, a model written wrongly
   Data = 3,        // a text, a dataset, a token file

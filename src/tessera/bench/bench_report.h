@@ -28,7 +28,7 @@ struct BenchReport {
 
 /// A table, and below it what a reader must know before using it.
 std::string to_text(const BenchReport& report);
-/// One object; docs/metrics.md has its keys.
+/// One object; docs/reference/files.md has its keys.
 std::string to_json(const BenchReport& report);
 /// A page that needs nothing else: tables, charts of speed and memory, loss curves.
 std::string to_html(const BenchReport& report);

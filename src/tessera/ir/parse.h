@@ -1,5 +1,5 @@
 #pragma once
-/// Reads the text form of graphs (print.h writes it; the grammar is in docs/graph-text.md).
+/// Reads the text form of graphs (print.h writes it; the grammar is in docs/internals/graph-text.md).
 
 #include <string_view>
 

@@ -1,6 +1,6 @@
 #pragma once
 /// The text form of graphs: one line per node. parse.h reads it back; the grammar is in
-/// docs/graph-text.md.
+/// docs/internals/graph-text.md.
 
 #include <string>
 

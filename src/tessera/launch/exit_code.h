@@ -1,5 +1,5 @@
 #pragma once
-/// How a command ends: the exit code that an error means, and its message (docs/errors.md).
+/// How a command ends: the exit code of an error and its message (docs/reference/errors.md).
 
 #include <exception>
 #include <functional>

@@ -21,7 +21,7 @@ struct NumberSource {
   std::string_view source;  // who says so
 };
 
-/// A machine that Tessera knows by name: docs/machines.md shows them.
+/// A machine that Tessera knows by name: docs/reference/machines.md shows them.
 struct NamedMachine {
   std::string name;
   std::string_view summary;

@@ -1,5 +1,5 @@
 #pragma once
-/// Machine files: TOML whose keys docs/machines.md explains. Quantities are texts with a unit.
+/// Machine files: TOML whose keys docs/reference/machines.md explains. Quantities are texts with a unit.
 ///
 ///   name = "lab"
 ///   kernels = "described"

@@ -6,7 +6,7 @@
 /// program's own is handed over beside the library's.
 ///
 /// Model families: what `--family` names. A family of the library is one file and a name
-/// at the end of this header; a program adds its own by handing it over. docs/add-a-model.md shows
+/// at the end of this header; a program adds its own by handing it over. docs/guides/cpp-family.md shows
 /// one.
 
 #include <span>

@@ -16,7 +16,7 @@ namespace tessera {
 /// The mesh dp x cp x tp (or in another order: rank_order) and the use of its axes, and the stages,
 /// each of which has such a mesh.
 /// Where ZeRO spreads states over some of the data parallel ranks only, dp is cut in two, dpo x dp.
-/// The size of both is devices / (pipeline x context x tensor). docs/parallelism.md explains each
+/// The size of both is devices / (pipeline x context x tensor). docs/guides/scale.md explains each
 /// field.
 struct ParallelConfig {
   std::int64_t devices = 1;

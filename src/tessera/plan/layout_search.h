@@ -5,7 +5,7 @@
 /// Where the greedy layouts of plan/memory.h take the first gap that is free, this search goes on
 /// until every choice is refuted. The problem is NP-hard, so it ends after a given number of steps,
 /// not after a time: the same buffers give the same layout on every machine.
-/// Source: docs/design.md, Memory, says what is searched and why nothing is missed. Ideas from
+/// Source: docs/internals/design.md, Memory, says what is searched and why nothing is missed. Ideas from
 /// Moffitt 2023, MiniMalloc, doi 10.1145/3623278.3624752, and Maas et al. 2022, TelaMalloc,
 /// doi 10.1145/3567955.3567961.
 

@@ -38,7 +38,7 @@ struct MemoryLayout {
 /// or first those alive at the fullest moment; each at the tightest or the lowest gap that is free.
 /// Where that is more than 0.05 % above the bound, the exact search of plan/layout_search.h goes on
 /// from it for a given number of steps. Deterministic. How near the bound it comes is in
-/// docs/design.md, Memory. `kept` fills the memory below 0 down to the lowest of its buffers. Where
+/// docs/internals/design.md, Memory. `kept` fills the memory below 0 down to the lowest of its buffers. Where
 /// and while those are idle, others may lie there, at offsets below 0. `exact`: false without that
 /// search, which takes most of the time of small programs.
 MemoryLayout plan_memory(std::span<const Lifetime> buffers, std::int64_t alignment,

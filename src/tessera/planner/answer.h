@@ -8,7 +8,7 @@
 namespace tessera {
 
 std::string to_text(const PlanAnswer& answer, const PlanQuestion& question);
-/// One object; docs/planning.md has its keys.
+/// One object; docs/guides/plan.md has its keys.
 std::string to_json(const PlanAnswer& answer, const PlanQuestion& question);
 
 }  // namespace tessera

@@ -54,7 +54,7 @@ class RapidformerEngine {
   /// program's own, which --family can name.
   RapidformerEngine(int count, char** values, const OwnFamilies& families = {});
 
-  /// Does the program's work and returns the exit code of docs/errors.md, as main() returns it: an
+  /// Does the program's work; the exit code of docs/reference/errors.md, as main() returns it: an
   /// error that `work` throws is printed as the command does, and --help is answered in its place.
   /// A template's train() is such work already.
   /// An exception of the work is a fault of the program.

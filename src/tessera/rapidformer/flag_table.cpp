@@ -28,8 +28,8 @@ constexpr FlagRow same(std::string_view name, std::string_view takes, std::strin
 // clang-format off
 constexpr FlagRow kRows[] = {
     // The run.
-    {"task", "NAME", Read, "task", "", "what the model is trained to do: pretraining, or a task of docs/fine-tuning.md; casual_lm is causal_lm"},
-    {"user-script", "FILE", Read, "", "", "a program of your own: docs/user-scripts.md"},
+    {"task", "NAME", Read, "task", "", "what the model is trained to do: pretraining, or a task of docs/guides/fine-tune.md; casual_lm is causal_lm"},
+    {"user-script", "FILE", Read, "", "", "a program of your own: docs/guides/cpp-script.md"},
     same("epochs", "N"),
     {"train-iters", "N", Same, "steps"},
     {"train-samples", "N", Read, "steps", "", "so many samples in steps of --global-batch-size"},
@@ -55,7 +55,7 @@ constexpr FlagRow kRows[] = {
     {"override-opt_param-scheduler", "", Always, "", "", "the flags hold, and what differs from the checkpoint is a notice"},
     {"use-checkpoint-lr-scheduler", "", Refused, "", "", "--config FOLDER/config.toml has the flags of the run that saved there"},
     {"use-checkpoint-opt_param-scheduler", "", Refused, "", "", "--config FOLDER/config.toml has the flags of the run that saved there"},
-    {"ckpt-format", "NAME", Idle, "", "", "there is one format, which any mesh reads: docs/checkpoint-format.md"},
+    {"ckpt-format", "NAME", Idle, "", "", "there is one format, which any mesh reads: docs/reference/checkpoint-format.md"},
     {"async-save", "", Same, "background-save", "", "on by itself"},
     {"ckpt-fully-parallel-load", "", Always, "", "", "each rank reads its part"},
     {"ckpt-fully-parallel-save", "", Always, "", "", "each rank writes its part"},
@@ -130,7 +130,7 @@ constexpr FlagRow kRows[] = {
     {"ddp-bucket-size", "N", Refused, "", "", "--bucket-mb N, in MiB"},
     {"overlap-grad-reduce", "", Always, "", "", "sums begin as soon as gradients are there"},
     {"overlap-param-gather", "", Always, "", "", "gathers begin before they are needed"},
-    {"distributed-backend", "NAME", Idle, "", "", "ranks talk through memory, MPI or TCP, as they were started: docs/command.md"},
+    {"distributed-backend", "NAME", Idle, "", "", "ranks talk through memory, MPI or TCP, as they were started: docs/guides/cluster.md"},
     {"distributed-timeout-minutes", "N", Read, "distributed-timeout", "", "in seconds there"},
     {"local_rank", "RANK", Idle, "", "", "the environment tells the rank"},
     {"local-rank", "RANK", Idle, "", "", "the environment tells the rank"},

@@ -10,7 +10,7 @@ namespace tessera {
 /// the model are where flags do not.
 enum class FlagsOf { Command, Program };
 
-/// Reads the flags; docs/rapidformer.md has what each becomes. What is wrong with them is in the
+/// Reads the flags; docs/from/rapidformer.md has what each becomes. What is wrong with them is in the
 /// problems of the result, all of it. `environment` has its variables.
 /// Errors: Fault::Usage: comments of a script have become arguments, so that the rest is missing.
 AskedTraining read_rapidformer_flags(

@@ -1,6 +1,6 @@
 #pragma once
 /// Templates of training programs, as Rapidformer's: a user script derives from one, writes its
-/// functions and calls train(). docs/user-scripts.md shows them.
+/// functions and calls train(). docs/guides/cpp-script.md shows them.
 ///
 /// What the functions describe is trained as `tessera train` trains its own tasks: all flags hold,
 /// for data and tensor parallelism, pipelines, ZeRO, precision, recomputing, offloading,

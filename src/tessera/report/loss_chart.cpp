@@ -25,10 +25,12 @@ constexpr std::size_t kMostPoints = 720;  // of a line
 constexpr double kLargestLoss = 1e100;    // sums and differences of such are finite
 
 constexpr const char* kChartStyle = R"(
-  .curve { fill: none; stroke-width: 1.6; stroke-linejoin: round; }
+  .curve { fill: none; stroke-linejoin: round; }
   .grid { stroke: #8a94a3; stroke-opacity: 0.25; }
   .loss { text-anchor: end; fill: #5a6676; font-size: 12px; }
 )";
+// Curves that lie on each other are all seen: those below are wider.
+constexpr double kCurveWidth = 1.6, kWider = 1.4, kWidest = 6;
 constexpr std::array<const char*, 6> kColours = {"#2a78c8", "#e0861f", "#3b9b42",
                                                  "#c43d4b", "#8a5fc0", "#12939a"};
 
@@ -80,6 +82,10 @@ class Chart {
 
  private:
   double x(double step) const { return kPageLeft + step / last_ * kWidth; }
+  double width(std::size_t i) const {
+    const auto above = static_cast<double>(curves_.size() - 1 - i);
+    return std::min(kCurveWidth + kWider * above, kWidest);
+  }
   double y(double loss) const { return kPageTop + (high_ - loss) / (high_ - low_) * kHeight; }
 
   void axes() {
@@ -106,18 +112,20 @@ class Chart {
     std::string name = curve.name;
     const bool empty = curve.train.empty() && curve.valid.empty();
     if (!curve.train.empty()) {
-      line(curve.train, colour, "");
+      line(curve.train, colour, format(" stroke-width=\"%.1f\"", width(i)));
       if (curve.train.size() == 1) dot(curve.train[0], colour);  // a line of one point is not seen
       name += text(": ", words_.line, last_text(given_[i].train), " in the last step");
     }
     if (!curve.valid.empty()) {
-      line(curve.valid, colour, " stroke-dasharray=\"5 3\"");
+      line(curve.valid, colour,
+           format(" stroke-width=\"%.1f\" stroke-dasharray=\"5 3\"", kCurveWidth));
       for (const auto& point : curve.valid) dot(point, colour);
       name += text(curve.train.empty() ? ": " : ", ", words_.dots, last_text(curve.valid),
                    " at the end");
     }
-    out_ += format("<path class=\"curve\" stroke=\"%s\" d=\"M%.2f %.2fh24\"/>\n", colour, kPageLeft,
-                   legend - 4);
+    out_ +=
+        format("<path class=\"curve\" stroke=\"%s\" stroke-width=\"%.1f\" d=\"M%.2f %.2fh24\"/>\n",
+               colour, width(i), kPageLeft, legend - 4);
     out_ += svg::written(kPageLeft + 32, legend, "name", empty ? name + ": none" : name);
   }
 
@@ -126,12 +134,12 @@ class Chart {
                    x(static_cast<double>(point.first)), y(point.second), colour);
   }
 
-  void line(const LossPoints& points, const char* colour, const char* dashes) {
+  void line(const LossPoints& points, const char* colour, const std::string& stroke) {
     std::string path;
     for (const auto& [step, loss] : points)
       path +=
           format("%s%.2f %.2f", path.empty() ? "M" : "L", x(static_cast<double>(step)), y(loss));
-    out_ += text("<path class=\"curve\" stroke=\"", colour, "\"", dashes, " d=\"", path, "\"/>\n");
+    out_ += text("<path class=\"curve\" stroke=\"", colour, "\"", stroke, " d=\"", path, "\"/>\n");
   }
 
   const std::string title_;

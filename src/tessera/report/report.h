@@ -6,7 +6,7 @@
 /// Rejected: below `train`, where programs, memory and metrics would have had to come too.
 ///
 /// The report that `tessera plan` prints: memory, communication and work of a run.
-/// docs/plan-output.md explains it line by line.
+/// docs/guides/plan.md explains it line by line.
 
 #include <optional>
 #include <string>
@@ -59,7 +59,7 @@ PlanReport report_of(const Compiled& compiled, const RunSetup& setup);
 
 /// Tables for people, of all but the placements.
 std::string details_text(const PlanReport& report);
-/// One object, all sizes in bytes and times in seconds; docs/metrics.md has its keys.
+/// One object, all sizes in bytes and times in seconds; docs/reference/files.md has its keys.
 std::string to_json(const PlanReport& report);
 
 }  // namespace tessera

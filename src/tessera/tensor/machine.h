@@ -1,7 +1,7 @@
 #pragma once
 /// The machine: its devices, the links between them, its memory, and what work and messages cost
 /// there. Decisions, redistribution, the times of a pipeline and predictions take their prices from
-/// here. docs/machines.md explains each number.
+/// here. docs/reference/machines.md explains each number.
 
 #include <array>
 #include <cstdint>

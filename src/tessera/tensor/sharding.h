@@ -8,7 +8,7 @@
 /// stages as an axis: no dim is ever split along them, and every pass would have to leave it out.
 ///
 /// Sharding: which mesh axes split which dim of a tensor, and along which axes it is partial (an
-/// unfinished sum). docs/parallelism.md introduces the notation, docs/glossary.md the words.
+/// unfinished sum). docs/guides/scale.md introduces the notation, docs/glossary.md the words.
 
 #include <cstdint>
 #include <map>

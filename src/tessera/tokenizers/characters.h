@@ -3,7 +3,7 @@
 ///
 /// The library asks several tables, of several versions of Unicode: that of its engine for patterns
 /// (letters, numbers, blanks), an old one for BERT (controls, punctuation, accents), and that of
-/// its language (white space, lower case). docs/tokenizers.md has their differences.
+/// its language (white space, lower case). tests/golden/README.md has their differences.
 
 #include <array>
 #include <cstdint>

@@ -52,8 +52,9 @@ struct SpannedIds {
 /// A tokenizer that was made by another program. A plain value that never changes; several threads
 /// may use it at a time.
 ///
-/// Ids equal those of the Hugging Face library `tokenizers`; docs/tokenizers.md says how that was
-/// compared, and what is left out. Bytes that are not UTF-8 are U+FFFD, as replaced_utf8() has it.
+/// Ids equal those of the Hugging Face library `tokenizers`; tests/golden/README.md says how that
+/// was compared, docs/reference/tokenizers.md what is left out. Bytes that are not UTF-8 are U+FFFD,
+/// as replaced_utf8() has it.
 class Tokenizer {
  public:
   /// Reads a file, or of a folder what is there first: tokenizer.json; vocab.txt of BERT;

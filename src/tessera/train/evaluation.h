@@ -58,9 +58,9 @@ struct Evaluated {
 Evaluated evaluate(RankGroup& group, const RunSetup& setup, const Evaluation& evaluation);
 
 /// What the model predicts, a line for each row of the data: the columns of the row that are no
-/// texts, "prediction", and probabilities (docs/fine-tuning.md). Of the leader, as above, or, of
-/// models that write, with the programs of writing_programs. Errors: Fault::Data: a column of the
-/// row has a name of those.
+/// texts, "prediction", and probabilities (docs/guides/fine-tune.md). Of the leader, as above, or,
+/// of models that write, with the programs of writing_programs. Errors: Fault::Data: a column of
+/// the row has a name of those.
 PredictionTable predict(RankGroup& group, const RunSetup& setup, const Evaluation& evaluation);
 
 }  // namespace tessera

@@ -13,7 +13,7 @@ namespace tessera {
 
 /// A file events.out.tfevents.SECONDS.HOST.PID with the scalars of steps and validations, each
 /// written at once. A run that goes on has a file of its own beside those of before, and says in it
-/// which steps it does again, so that TensorBoard shows them once. docs/metrics.md has the tags.
+/// which steps it does again, so that TensorBoard shows them once. docs/reference/files.md has the tags.
 class EventFile : public TrainCallback {
  public:
   /// Makes `folder` and the file; `step` is the last one that was done before.

@@ -1,5 +1,5 @@
 #pragma once
-/// metrics.jsonl and summary.json: what other programs read. docs/metrics.md has their contract.
+/// metrics.jsonl and summary.json: what other programs read. docs/reference/files.md has their contract.
 
 #include <cstdint>
 #include <map>

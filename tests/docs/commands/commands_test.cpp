@@ -23,12 +23,14 @@ namespace fs = std::filesystem;
 
 const std::string kHere = "tests/docs/commands/";
 
-std::string repo_text(const std::string& path) {
-  std::ifstream in(repo_file(path), std::ios::binary);
+std::string content_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
   std::ostringstream out;
   out << in.rdbuf();
   return out.str();
 }
+
+std::string repo_text(const std::string& path) { return content_of(repo_file(path)); }
 
 /// The documents, by their names in the tree.
 std::vector<std::string> documents() {
@@ -76,6 +78,7 @@ std::set<std::string> told_before(const std::string& page) {
 struct Step {
   int line = 0;
   std::string shown, run, why_not;
+  std::vector<std::string> output;  // as the page shows it
 };
 
 std::vector<Step> steps_of(const std::string& page, const CommandTable& table) {
@@ -96,7 +99,7 @@ std::vector<Step> steps_of(const std::string& page, const CommandTable& table) {
       run = "all=() ends=0; " + run +
             "for one in ${all[@]}; do wait $one || ends=$?; done; returns $ends";
     }
-    out.push_back({one.line, shown, run, why_not});
+    out.push_back({one.line, shown, run, why_not, one.output});
   }
   return out;
 }
@@ -171,6 +174,12 @@ TEST_P(DocumentedCommands, Run) {
         << page << ":" << step.line << ": this command ends with " << ended << ":\n  " << step.shown
         << "\n"
         << tail_of(world / ("said-" + std::to_string(index)));
+    const std::string said = content_of(world / ("said-" + std::to_string(index)));
+    for (const std::string& line : not_printed(step.output, said)) {
+      ADD_FAILURE() << page << ":" << step.line << ": this command does not print\n  " << line
+                    << "\nbut\n"
+                    << said.substr(0, 4000);
+    }
   }
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (steps[i].why_not.empty()) {

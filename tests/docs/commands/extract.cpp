@@ -95,11 +95,16 @@ void add_block(const Block& block, std::vector<Documented>& out) {
     any = any || std::regex_match(texts.back().substr(0, texts.back().find('\n')), at_line_start());
   }
   if (!any) return;
+  const bool prompted = std::ranges::find(prompts, "$ ") != prompts.end();
   for (std::size_t i = 0; i < lines.size(); ++i) {
+    if (prompted && prompts[i].empty()) {
+      if (!out.empty()) out.back().output.push_back(texts[i]);
+      continue;
+    }
     if (texts[i].empty() || texts[i].starts_with('#')) continue;
     const bool of_a_host = prompts[i].starts_with("node");
     const bool beside = of_a_host && i > 0 && prompts[i - 1].starts_with("node");
-    if (!beside) out.push_back({lines[i].number, {}, true});
+    if (!beside) out.push_back({lines[i].number, {}, true, {}});
     out.back().texts.push_back(texts[i]);
   }
 }
@@ -128,7 +133,7 @@ void add_prose(const std::vector<Line>& prose, std::vector<Documented>& out) {
       const auto lines_before =
           std::count(paragraph.begin(), paragraph.begin() + static_cast<std::ptrdiff_t>(at), '\n');
       if (std::regex_match(code, in_a_sentence()) && seen.insert(code).second) {
-        out.push_back({prose[begin].number + static_cast<int>(lines_before), {code}, false});
+        out.push_back({prose[begin].number + static_cast<int>(lines_before), {code}, false, {}});
       }
       at = end + 1;
     }
@@ -147,6 +152,32 @@ std::vector<Documented> documented_commands(const std::string& page) {
   add_prose(parsed.prose, out);
   std::stable_sort(out.begin(), out.end(),
                    [](const Documented& a, const Documented& b) { return a.line < b.line; });
+  return out;
+}
+
+std::vector<std::string> not_printed(const std::vector<std::string>& shown,
+                                     const std::string& printed) {
+  static const std::regex number(
+      R"([+-]?[0-9][0-9.,:]*(e[+-]?[0-9]+)?( ([KMGT]i)?B\b| [kMGT]?FLOP\b)?)"),
+      blanks(" +"), plural(R"(([a-z])s\b)");
+  const auto plain = [](const std::string& line) {
+    const std::string words = std::regex_replace(line, plural, "$1");
+    return std::regex_replace(std::regex_replace(words, number, "#"), blanks, " ");
+  };
+  std::vector<std::string> out;
+  std::istringstream in(printed);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(plain(line));
+  auto at = lines.begin();
+  for (const std::string& line : shown) {
+    if (line.empty() || line == "...") continue;
+    const auto found = std::find(at, lines.end(), plain(line));
+    if (found == lines.end()) {
+      out.push_back(line);
+    } else {
+      at = found + 1;
+    }
+  }
   return out;
 }
 

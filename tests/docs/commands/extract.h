@@ -11,12 +11,19 @@ struct Documented {
   std::vector<std::string>
       texts;            // several where each is printed behind the prompt of another host
   bool fenced = false;  // in a block of its own, not within a sentence or a table
+  std::vector<std::string> output;  // lines that it prints, as far as the block shows them
 };
 
 /// Fenced blocks without a language, or of sh, in which a line begins with a program of ours or a
-/// tool of the shell: each of their lines, without prompts, with those that it goes on in. And code
-/// within a sentence that begins with such a program; each text once.
+/// tool of the shell: each of their lines, with those that it goes on in; or, in a block with
+/// prompts ("$ "), each line behind one, and the lines below are its output. And code within a
+/// sentence that begins with such a program; each text once.
 std::vector<Documented> documented_commands(const std::string& page);
+
+/// The lines of `shown` that `printed` lacks, or has before an earlier one. Blanks, numbers with their
+/// units and the s of plurals may be others; a line "..." stands for any.
+std::vector<std::string> not_printed(const std::vector<std::string>& shown,
+                                     const std::string& printed);
 
 /// A block that a table names by its first line, as it is to be written into a file.
 std::string block_beginning_with(const std::string& page, const std::string& first_line);

@@ -19,7 +19,7 @@ rows() {  # COUNT
   printf 'text\tlabel\n'
   for ((i = 0; i < $1; i++)); do printf 'the words %d are %s\t%d\n' "$(number $i)" "$([ $((i % 2)) = 0 ] && echo good || echo bad)" $((i % 2)); done
 }
-rows 24 >train.tsv && rows 8 >dev.tsv && rows 8 | cut -f1 >texts.tsv
+rows 24 >train.tsv && rows 8 | tee dev.tsv >test.tsv && rows 8 | cut -f1 >texts.tsv
 mrpc() {  # COUNT, in GLUE's own form
   local i
   printf 'Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n'

@@ -249,7 +249,7 @@ TEST(UserScript, WhatIsWrongIsTold) {
   EXPECT_NE(no_cache.find("XDG_CACHE_HOME"), std::string::npos) << no_cache;
 }
 
-// What docs/user-scripts.md shows of errors.
+// What docs/guides/cpp-script.md shows of errors.
 TEST(UserScript, ErrorsAreAsTheDocumentShowsThem) {
   Scripts scripts;
   const std::string here = scripts.folder / "",
@@ -259,7 +259,7 @@ TEST(UserScript, ErrorsAreAsTheDocumentShowsThem) {
       scripts.refusal(scripts.write("mine.cpp", edited(source, "model.logits", "model.logit")));
   EXPECT_NE(misspelt.find("mine.cpp:29:"), std::string::npos) << misspelt;
   if (scripts.tools.compiler == "c++" && run_process({"c++", "-dumpversion"}).output == "12\n")
-    test::expect_text("docs/user-scripts.md", "pretrainer.cpp", "compile error",
+    test::expect_text("docs/guides/cpp-script.md", "pretrainer.cpp", "compile error",
                       without("error: " + misspelt, here));
   // Labels of other lengths than the tokens.
   const std::string program = scripts.compile(scripts.write(
@@ -267,7 +267,7 @@ TEST(UserScript, ErrorsAreAsTheDocumentShowsThem) {
   const ProcessResult run = run_process(
       with(with({program}, pretrainer_flags(scripts.folder)), {"--output", here + "o"}));
   EXPECT_EQ(run.exit_code, 2);
-  test::expect_text("docs/user-scripts.md", "pretrainer.cpp", "run-time error",
+  test::expect_text("docs/guides/cpp-script.md", "pretrainer.cpp", "run-time error",
                     without(without(run.errors, here), folder + "/"));
 }
 

@@ -11,7 +11,7 @@ inline constexpr Field kMachineFields[] = {
      "devices, each a rank with threads of its own; the data parallel size is devices / (pipeline x tensor x context parallel size)",
      [](RunConfig& c) -> Slot { return &c.parallel.devices; }, 1, 4096}),
     planned({"machine", "", FieldGroup::Parallel, OnResume::Free, "NAME|FILE",
-     "the machine that plans are priced for: a name or a machine file (docs/machines.md); its levels say which devices are near each other",
+     "the machine that plans are priced for: a name or a machine file (docs/reference/machines.md); its levels say which devices are near each other",
      [](RunConfig& c) -> Slot { return &c.machine; }}),
     planned({"rank-order", "", FieldGroup::Parallel, OnResume::Free, "ORDER",
      "which devices are neighbours: the axes data (dp), context (cp) and tensor parallel (tp) of a stage, outermost first",

@@ -1,5 +1,5 @@
 #pragma once
-/// What the parts of `tessera plan` add to the JSON of `tessera plan --json`; docs/metrics.md has
+/// What the parts of `tessera plan` add to the JSON of `tessera plan --json`; docs/reference/files.md has
 /// the keys.
 
 #include <nlohmann/json_fwd.hpp>
