@@ -218,6 +218,59 @@ TEST_F(PretrainedCommand, PicturesTrainOnEveryMesh) {
             0);
 }
 
+/// config.toml of a run says what was given, and nothing that follows from it: each kind of run
+/// goes on from its own, and is planned and verified by it.
+TEST_F(PretrainedCommand, WhatARunWroteBeginsItAgain) {
+  write_pictures("pictures.safetensors");
+  std::string pieces = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n";
+  for (const char c : std::string("abcdefghijklmnopqrstuvwxyz0123456789"))
+    pieces += text(c, "\n##", c, "\n");
+  folder_.write("vocab.txt", pieces);
+  std::string rows = "text,label\n", lines;
+  for (int i = 0; i < 20; ++i) {
+    rows += text("row ", i, i % 2 ? ",odd\n" : ",even\n");
+    lines += text("{\"text\": \"line ", i, " of twenty\"}\n");
+  }
+  folder_.write("rows.csv", rows);
+  folder_.write("lines.json", lines);
+  ASSERT_EQ(run(words(folder_.expand("preprocess_data --input @/lines.json --output-prefix @/ids "
+                                     "--tokenizer-type BertWordPieceLowerCase --vocab-file "
+                                     "@/vocab.txt")))
+                .code,
+            0);
+  const std::string small = "--layers 1 --width 16 --heads 2 --context 8 ";
+  const std::pair<const char*, std::string> kinds[] = {
+      {"characters", small + "--data @/text"},
+      {"a tokenizer", small + "--data @/text --tokenizer @/vocab.txt"},
+      {"a vocab-file", small + "--data @/text --tokenizer-type BertWordPieceLowerCase "
+                               "--vocab-file @/vocab.txt"},
+      {"token files", small + "--data @/ids_text_document --tokenizer @/vocab.txt"},
+      {"a classifier", small + "--family bert --task sequence_classification --data @/rows.csv "
+                               "--text-column text --label-column label --tokenizer @/vocab.txt"},
+      {"pictures", "--data @/pictures.safetensors --init-from @/hub/vit"},
+      {"weights of a run, which has pictures",
+       "--data @/pictures.safetensors --init-from @/run_of_pictures"},
+  };
+  for (const auto& [kind, flags] : kinds) {
+    SCOPED_TRACE(kind);
+    const auto ran = [&](const std::string& line) {
+      const Ran out = run(words(folder_.expand(line)));
+      EXPECT_EQ(out.code, 0) << line << "\n" << out.err;
+    };
+    ran(text("train --steps 2 --exit-interval 1 --global-batch-size 2 --threads 1 --output @/run ",
+             flags));
+    const std::string config = "--config @/run/config.toml";
+    ran("plan " + config);
+    ran(text("verify --steps 1 --devices 2 ", config));
+    ran(text("train --resume auto ", config));
+    EXPECT_EQ(losses("run").size(), 2);
+    ran(text("train --output @/second ", config));
+    if (std::string(kind) == "pictures")
+      fs::rename(folder_ / "second", folder_ / "run_of_pictures");
+    for (const char* name : {"run", "second"}) fs::remove_all(folder_ / name);
+  }
+}
+
 TEST_F(PretrainedCommand, PicturesThatDoNotFitAreToldSo) {
   const auto said = [&](const std::string& flags, const std::string& what) {
     const Ran ran = run(words(folder_.expand(text("train --output @/run --steps 1 ", flags))));

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "tessera/base/text.h"
+#include "tessera/config/family_fields.h"
 #include "tessera/config/fields.h"
 #include "tessera/data/dataset.h"
 #include "tessera/models/causal_lm.h"
@@ -71,6 +72,7 @@ void take_model(RunConfig& config, const PretrainedModel& from) {
     if (field.group == FieldGroup::Model && config.defaulted.contains(field.name))
       set_text(field, config, get_text(field, theirs), text(from.path(), ": ", field.name));
   }
+  forget_unread_fields(config);  // sizes that the family derives, as the context of vit
 }
 
 Error with_download_hint(const Error& failure, const std::string& name) {

@@ -3,6 +3,7 @@
 #include "tessera/base/text.h"
 #include "tessera/base/words.h"
 #include "tessera/checkpoint/checkpoint_manifest.h"
+#include "tessera/config/family_fields.h"
 #include "tessera/config/fields.h"
 #include "tessera/models/family.h"
 #include "tessera/train/compare_runs.h"
@@ -102,6 +103,7 @@ void take_model(RunConfig& config, const RecordedRun& from) {
     if (config.defaulted.contains(field.name))
       set_text(field, config, get_text(field, from.config), field.name);
   }
+  forget_unread_fields(config);  // sizes that the family derives, as the context of vit
   // Follow from the packing of its documents.
   if (from.config.packing == to_text(Packing::Bfd)) {
     if (config.defaulted.contains("reset-position-ids")) config.model.reset_positions = false;
