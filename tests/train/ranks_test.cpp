@@ -159,6 +159,49 @@ TEST(Ranks, VerifySeesAWrongNumber) {
   }
 }
 
+/// A gradient that is 0 by construction is rounding alone, which a mesh rounds otherwise.
+TEST(Ranks, VerifyTakesNoRoundingOfZeroForAnError) {
+  const auto step = [](float zero, float large) {
+    StepTrace out{
+        .loss = 1, .grad_norm = 1, .lr = 1e-3, .means = {}, .gradients = {}, .parameters = {}};
+    const auto tensor = [](float value) {
+      HostTensor made(TensorType{DType::F32, {1}, {}});
+      made.set(0, value);
+      return made;
+    };
+    out.gradients.emplace("zero", tensor(zero));
+    out.gradients.emplace("large", tensor(large));
+    return out;
+  };
+  const auto ok = [&](float zero, float large) {
+    std::vector<StepTrace> one, mesh;
+    one.push_back(step(3e-9F, 1));
+    mesh.push_back(step(zero, large));
+    return compare_traces(one, mesh).ok();
+  };
+  EXPECT_TRUE(ok(-2e-8F, 1));
+  EXPECT_FALSE(ok(2e-6F, 1)) << "a rank's share of terms that add up to 0 is no rounding";
+  EXPECT_FALSE(ok(std::nanf(""), 1));
+  EXPECT_FALSE(ok(3e-9F, 1.001F));
+}
+
+/// A bias that moves the scores of all positions alike changes no softmax over them.
+TEST(Ranks, VerifyTakesQuestionsForTheSameOnMeshes) {
+  RunConfig config;
+  find_preset("bert-tiny").apply(config);
+  config.model.task = "question_answering";
+  config.model.layers = 1;
+  config.model.dropout = 0;
+  config.global_batch_size = 8;
+  const std::vector<StepTrace> one = trace(config, 2);
+  for (const MeshCase& mesh : kMeshes) {
+    if (mesh.parallel.pipeline > 1 || mesh.parallel.devices > 2) continue;
+    SCOPED_TRACE(mesh.name);
+    const VerifyReport report = compare_traces(one, trace(on_mesh(config, mesh), 2));
+    EXPECT_TRUE(report.ok()) << to_text(report);
+  }
+}
+
 TEST_F(RanksTest, InitialWeightsAreTheSameBitsOnAnyMesh) {
   RunConfig config = this->config("one");
   config.model.heads = config.model.kv_heads = 8;
