@@ -32,6 +32,15 @@ TEST(PlanData, IsRefusedAsTrainRefusesIt) {
     rows << "the sea " << i << "\t" << (i % 3 == 0 ? "no" : "yes") << "\n";
   other << "the sea\tmaybe\n";
   text.close(), rows.close(), other.close();
+  std::ofstream(folder / "vocab.txt") << "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\nthe\nsea\n";
+  std::ofstream docs(folder / "docs.jsonl");
+  for (int i = 0; i < 400; ++i)
+    docs << R"({"text": "the sea is wide and deep"})"
+         << "\n";
+  docs.close();
+  const auto made = run(words(folder.expand(
+      "preprocess_data --input @/docs.jsonl --output-prefix @/docs --tokenizer-type bytes")));
+  ASSERT_EQ(made.code, 0) << made.err;
   const std::string vit = "--family vit --image-size 8 --patch-size 4 --layers 1 ",
                     bert = "--family bert --task sequence_classification --layers 1 ",
                     gpt2 = "--preset gpt2-tiny ";
@@ -56,6 +65,11 @@ TEST(PlanData, IsRefusedAsTrainRefusesIt) {
            gpt2 + "--data @/text.txt --valid-data @/none.txt",
            gpt2 + "--data @/text.txt --held-out 0.999",
            gpt2 + "--data @/text.txt --context 5000",
+           gpt2 + "--data @/text.txt --vocabulary bpe",
+           "--family transformer --layers 1 --vocab-size 300 --data @/docs_text_document",
+           vit + "--classes 10 --data @/docs_text_document",
+           gpt2 + "--vocab-size 300 --data @/docs_text_document --test-data @/text.txt",
+           gpt2 + "--vocab-size 300 --data @/docs_text_document --test-data @/none",
        }) {
     SCOPED_TRACE(flags);
     const Ran train = run(words(folder.expand("train --output @/new " + flags))),
@@ -64,6 +78,11 @@ TEST(PlanData, IsRefusedAsTrainRefusesIt) {
     EXPECT_EQ(plan.code, train.code);
     EXPECT_EQ(plan.err, train.err);
   }
+  const auto other_tokenizer = run(
+      words(folder.expand("plan --init-from @/base --data @/rows.tsv --tokenizer @/vocab.txt")));
+  EXPECT_EQ(other_tokenizer.code, static_cast<int>(Fault::Checkpoint));
+  EXPECT_NE(other_tokenizer.err.find("is not that of checkpoint"), std::string::npos)
+      << other_tokenizer.err;
 }
 
 /// Labels and the vocabulary of a model that exists are those of its data, in a plan too.
@@ -80,6 +99,14 @@ TEST(PlanData, IsReadWithTheModelOfInitFrom) {
             plan = run(words(folder.expand("plan " + flags)));
   EXPECT_NE(train.err.find("in the vocabulary of checkpoint"), std::string::npos) << train.err;
   EXPECT_EQ(plan.code, train.code);
+}
+
+TEST(PlanData, ACheckpointToGoOnFromIsNotRead) {
+  const auto planned = run(words("plan --preset gpt2-tiny --vocab-size 65 --resume runs/first"));
+  EXPECT_EQ(planned.code, static_cast<int>(Fault::Usage));
+  EXPECT_NE(planned.err.find("--resume runs/first is a checkpoint"), std::string::npos)
+      << planned.err;
+  EXPECT_EQ(run(words("plan --preset gpt2-tiny --vocab-size 65 --resume auto")).code, 0);
 }
 
 }  // namespace

@@ -43,23 +43,24 @@ void take_data(RunConfig& config, const InitModel& init, Problems& problems) {
           "or --vocab-size N");
     return;
   }
-  if (!problems.gather([&] { find_columns(config); })) return;
   const KnownModel known{.vocabulary = init.vocabulary ? &*init.vocabulary : nullptr,
                          .checkpoint = init.checkpoint,
                          .labels = init.labels};
+  if (init.vocabulary) check_tokenizer(config, *init.vocabulary, init.checkpoint, problems);
   std::optional<Dataset> data = load_data(config, known, problems);
   if (!data) return;
-  complete_model(config, *data);
-  if (data_source(config).has_index) return;             // which would be written
-  if (!tessera::problems(config.model).empty()) return;  // reported below
+  const bool was_open = complete_model(config, *data);
+  const FieldProblems of_model = tessera::problems(config.model);
+  if (was_open) problems.add(of_model);
+  if (!of_model.empty()) return;
   PreparedRun run{.config = config,
                   .given = config,
                   .task = task_of(config.model),
                   .data = std::make_shared<const Dataset>(std::move(*data)),
                   .notices = {},
                   .output_held = {}};
-  check_data(run, problems);
-  if (problems.empty()) check_ids_and_take_test(run, problems);
+  check_data(run, problems, DrawSamples::UnlessIndexed);
+  if (problems.empty()) check_ids_and_take_test(run, problems, DrawSamples::UnlessIndexed);
 }
 
 /// Those on which the report depends.
@@ -173,17 +174,23 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
   if (!request.search_mode.empty()) refuse_beside_search(parsed, request, problems);
   std::vector<std::string> notices;
   RunConfig config = configure(parsed, problems, notices, families);
+  if (config.resume != "none" && config.resume != "auto")
+    problems.add(text("--resume ", config.resume,
+                      " is a checkpoint that train goes on from, and plan ",
+                      "reads none; plan the same run with the --config OUTPUT/config.toml that it ",
+                      "wrote, or its model with --init-from ", config.resume));
   take_machine(config, nullptr, problems);
   agree_on_choices(config, nullptr, problems);
   const InitModel init = take_init_model(config, problems, notices);
   if (!config.data.empty()) leave_open_to_rows(config, false);
   complete(config);
-  take_data(config, init, problems);
+  problems.gather([&] { find_columns(config); });
   // The planner and searches share out devices in ways of their own.
   const bool as_given = !request.automatic && request.search_mode.empty();
   RunConfig judged = as_given ? config : with_one_device(config);
   complete(judged);
-  find_problems(judged, problems);
+  find_problems(judged, problems);  // before the data is read, as train does
+  take_data(config, init, problems);
   if (!request.search_mode.empty()) problems.gather([&] { require_devices(config); }, {"devices"});
   const NamedFile results[] = {
       {"write-plan", request.plan_file}, {"html", request.page}, {"schedule-svg", request.picture}};

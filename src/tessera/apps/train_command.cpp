@@ -248,6 +248,7 @@ TrainRequest request_of(const AskedTraining& asked, const std::vector<TrainCallb
   out.command.problems = asked.problems;
   out.command.devices_given = asked.devices_given;
   out.command.secret_file = asked.secret_file;
+  if (asked.check) out.command.name += " --check";  // ranks agree on it
   out.asked = asked;
   out.callbacks = callbacks;
   return out;

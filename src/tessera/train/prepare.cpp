@@ -133,7 +133,8 @@ void Preparation::check_files(OtherRun other) {
 }
 
 void Preparation::read_data() {
-  if (base()) check_tokenizer(config_, *base(), problems_);
+  if (base())
+    check_tokenizer(config_, base()->run.vocabulary, base()->checkpoint.path(), problems_);
   // Other data is to be told as such, not as another model, nor as characters that are not known.
   if (base() && config_.model.vocabulary == 0)
     config_.model.vocabulary = base()->run.config.model.vocabulary;

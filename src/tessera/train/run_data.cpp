@@ -17,6 +17,90 @@
 
 namespace tessera {
 
+namespace {
+
+bool draws(DrawSamples draw, const RunConfig& config) {
+  return draw == DrawSamples::Yes || !data_source(config).has_index;
+}
+
+/// That there are samples to train and to validate on; adds their notices.
+void check_samples(PreparedRun& run, Problems& problems) {
+  const RunConfig& c = run.config;
+  const Task& task = run.task;
+  const auto look_at = [&](const Samples& samples) {
+    if (!samples.notice().empty()) run.notices.push_back(samples.notice());
+  };
+  std::string of_training;
+  const auto note_passes = [&](std::int64_t samples) {
+    if (samples < 1 || c.steps < 1 || c.global_batch_size <= samples) return;
+    const double passes = static_cast<double>(c.global_batch_size) / static_cast<double>(samples);
+    run.notices.push_back(text("a step takes ", c.global_batch_size, " samples, and there ",
+                               samples == 1 ? "is " : "are ", samples,
+                               " to train on: each step makes ", format("%.3g", passes),
+                               " passes over the data; give a smaller global-batch-size, or more "
+                               "data"));
+  };
+  problems.gather([&] {
+    try {
+      const std::unique_ptr<Samples> samples = task.train_samples(*run.data, sample_choices(c));
+      look_at(*samples);
+      note_passes(samples->size());
+    } catch (const Error& error) {
+      of_training = error.what();
+      throw;
+    }
+  });
+  if (validates(c, task))
+    problems.gather(
+        [&] {
+          try {
+            look_at(*task.valid_samples(*run.data, valid_choices(c)));
+          } catch (const Error& error) {
+            if (!c.valid_data.empty() || of_training == error.what()) throw;
+            throw error.with(data_source(c).without_held_out(c));
+          }
+        },
+        {"held-out"});
+}
+
+/// That the model has a row for each token.
+void check_vocabulary(PreparedRun& run, Problems& problems) {
+  const RunConfig& c = run.config;
+  const std::int64_t known = run.data->vocabulary.size(),
+                     least = vocabulary_for(c.model.family, run.data->vocabulary);
+  const bool learned = c.vocabulary == VocabularyKind::Bpe && !run.from && !run.init;
+  if (learned && c.model.vocabulary > least)
+    run.notices.push_back(
+        text("the vocabulary has ", known, " tokens and not ", c.model.vocabulary - (least - known),
+             ", because no more pairs of tokens are twice in the text; vocab-size ", least,
+             " is the same model without rows that no token uses"));
+  // A resumed run keeps its vocabulary; of a learned one find_problems has told.
+  const bool given = c.vocabulary == VocabularyKind::Bpe &&
+                     c.model.vocabulary < vocabulary_for(c.model.family, kByteTokens);
+  const VocabularyKind kind = run.data->vocabulary.kind();
+  // Of a folder's model that has fewer rows than its tokenizer has tokens, only ids that come
+  // count.
+  const bool begins_with_weights = !run.from && !c.init_from.empty();
+  const bool may_lack = begins_with_weights && kind == VocabularyKind::Tokenizer && least == known;
+  if (may_lack && c.model.vocabulary < least) {
+    run.notices.push_back(text("the tokenizer has ", known, " tokens and the model of '",
+                               c.init_from, "' ", c.model.vocabulary,
+                               " rows; a text with an id from ", c.model.vocabulary,
+                               " on is refused"));
+  } else if (!run.from && !given && c.model.vocabulary < least) {
+    problems.add(text(
+        "vocab-size ", c.model.vocabulary, " is less than the ", known, " ",
+        kind == VocabularyKind::Bpe || kind == VocabularyKind::Tokenizer ? "tokens" : to_text(kind),
+        kind == VocabularyKind::Tokenizer ? " of the tokenizer" : " of the data",
+        least > known
+            ? text(" and the ", least - known, " special tokens of family ", c.model.family)
+            : "",
+        "; give 0 or at least ", least));
+  }
+}
+
+}  // namespace
+
 Dataset load_test_data(const RunConfig& config, const Dataset& trained, bool reads_labels) {
   return data_source(config).load_test(config, trained, reads_labels);
 }
@@ -73,7 +157,7 @@ std::string ids_digest(const Dataset& data) {
   return ids.empty() ? "" : hash128_text(std::as_bytes(std::span(ids)));
 }
 
-void check_data(PreparedRun& run, Problems& problems) {
+void check_data(PreparedRun& run, Problems& problems, DrawSamples draw) {
   const RunConfig& c = run.config;
   if (!tessera::problems(c.model).empty()) return;  // reported before
   Problems of_buckets;
@@ -93,71 +177,8 @@ void check_data(PreparedRun& run, Problems& problems) {
   for (const std::string& notice : {run.data->notice, notice_of_unknown_tokens(*run.data)}) {
     if (!notice.empty()) run.notices.push_back(notice);
   }
-  const auto look_at = [&](const Samples& samples) {
-    if (!samples.notice().empty()) run.notices.push_back(samples.notice());
-  };
-  std::string of_training;
-  const auto note_passes = [&](std::int64_t samples) {
-    if (samples < 1 || c.steps < 1 || c.global_batch_size <= samples) return;
-    const double passes = static_cast<double>(c.global_batch_size) / static_cast<double>(samples);
-    run.notices.push_back(text("a step takes ", c.global_batch_size, " samples, and there ",
-                               samples == 1 ? "is " : "are ", samples,
-                               " to train on: each step makes ", format("%.3g", passes),
-                               " passes over the data; give a smaller global-batch-size, or more "
-                               "data"));
-  };
-  problems.gather([&] {
-    try {
-      const std::unique_ptr<Samples> samples = task.train_samples(*run.data, sample_choices(c));
-      look_at(*samples);
-      note_passes(samples->size());
-    } catch (const Error& error) {
-      of_training = error.what();
-      throw;
-    }
-  });
-  if (validates(c, task))
-    problems.gather(
-        [&] {
-          try {
-            look_at(*task.valid_samples(*run.data, valid_choices(c)));
-          } catch (const Error& error) {
-            if (!c.valid_data.empty() || of_training == error.what()) throw;
-            throw error.with(data_source(c).without_held_out(c));
-          }
-        },
-        {"held-out"});
-  const std::int64_t known = run.data->vocabulary.size(),
-                     least = vocabulary_for(c.model.family, run.data->vocabulary);
-  const bool learned = c.vocabulary == VocabularyKind::Bpe && !run.from && !run.init;
-  if (learned && c.model.vocabulary > least)
-    run.notices.push_back(
-        text("the vocabulary has ", known, " tokens and not ", c.model.vocabulary - (least - known),
-             ", because no more pairs of tokens are twice in the text; vocab-size ", least,
-             " is the same model without rows that no token uses"));
-  // A resumed run keeps its vocabulary; of a learned one find_problems has told.
-  const bool given = c.vocabulary == VocabularyKind::Bpe &&
-                     c.model.vocabulary < vocabulary_for(c.model.family, kByteTokens);
-  const VocabularyKind kind = run.data->vocabulary.kind();
-  // Of a folder's model that has fewer rows than its tokenizer has tokens, only ids that come
-  // count.
-  const bool begins_with_weights = !run.from && !c.init_from.empty();
-  const bool may_lack = begins_with_weights && kind == VocabularyKind::Tokenizer && least == known;
-  if (may_lack && c.model.vocabulary < least) {
-    run.notices.push_back(text("the tokenizer has ", known, " tokens and the model of '",
-                               c.init_from, "' ", c.model.vocabulary,
-                               " rows; a text with an id from ", c.model.vocabulary,
-                               " on is refused"));
-  } else if (!run.from && !given && c.model.vocabulary < least) {
-    problems.add(text(
-        "vocab-size ", c.model.vocabulary, " is less than the ", known, " ",
-        kind == VocabularyKind::Bpe || kind == VocabularyKind::Tokenizer ? "tokens" : to_text(kind),
-        kind == VocabularyKind::Tokenizer ? " of the tokenizer" : " of the data",
-        least > known
-            ? text(" and the ", least - known, " special tokens of family ", c.model.family)
-            : "",
-        "; give 0 or at least ", least));
-  }
+  if (draws(draw, c)) check_samples(run, problems);
+  check_vocabulary(run, problems);
 }
 
 void require_ids_of(const Dataset& data, std::int64_t vocabulary) {
@@ -167,7 +188,7 @@ void require_ids_of(const Dataset& data, std::int64_t vocabulary) {
     require_question_ids(*questions, vocabulary, name_of(questions->files));
 }
 
-void check_ids_and_take_test(PreparedRun& run, Problems& problems) {
+void check_ids_and_take_test(PreparedRun& run, Problems& problems, DrawSamples draw) {
   const RunConfig& c = run.config;
   problems.gather([&] { require_ids_of(*run.data, c.model.vocabulary); });
   if (c.test_data.empty()) return;
@@ -180,6 +201,7 @@ void check_ids_and_take_test(PreparedRun& run, Problems& problems) {
         }
         const Dataset& test = *run.test;
         require_ids_of(test, c.model.vocabulary);
+        if (!draws(draw, c)) return;
         const std::unique_ptr<Samples> samples = run.task.valid_samples(test, test_choices(c));
         for (const std::string& notice :
              {test.notice, notice_of_unknown_tokens(test), samples->notice()}) {

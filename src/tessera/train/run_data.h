@@ -27,9 +27,13 @@ bool complete_model(RunConfig& config, const Dataset& data);
 /// before. Empty: the data is no text.
 std::string ids_digest(const Dataset& data);
 
+/// Samples of token files are an index, which is written beside the files: who trains nothing draws
+/// none of them.
+enum class DrawSamples : std::uint8_t { Yes, UnlessIndexed };
+
 /// Holds the data of a run against its task and its model; adds what is to be told of it to its
 /// notices.
-void check_data(PreparedRun& run, Problems& problems);
+void check_data(PreparedRun& run, Problems& problems, DrawSamples draw = DrawSamples::Yes);
 
 /// A vocabulary from a checkpoint may be larger than its model's. Errors: as of require_ids.
 void require_ids_of(const Dataset& data, std::int64_t vocabulary);
@@ -42,6 +46,7 @@ Dataset load_test_data(const RunConfig& config, const Dataset& trained, bool rea
 /// Holds the ids of the run's data, which is known and has no problems, against its model. Reads
 /// config.test_data into `run`: all of it is held out, in the vocabulary and with the labels of the
 /// data that trains.
-void check_ids_and_take_test(PreparedRun& run, Problems& problems);
+void check_ids_and_take_test(PreparedRun& run, Problems& problems,
+                             DrawSamples draw = DrawSamples::Yes);
 
 }  // namespace tessera

@@ -74,7 +74,7 @@ InitModel take_init_model(RunConfig& config, Problems& problems,
                         });
       out.vocabulary = run.vocabulary;
       out.labels = run.labels;
-      compared(run, config.init_from);
+      compared(run, out.checkpoint);
     } catch (const Error& failure) {
       throw with_download_hint(failure, config.init_from);
     }
@@ -134,16 +134,17 @@ void take_f32_products(RunConfig& config, const RunConfig& from) {
   if (choices.f32_products == *theirs) config.f32_reason = "as in the checkpoint";
 }
 
-void check_tokenizer(const RunConfig& config, const Source& base, Problems& problems) {
-  const Tokenizer* const recorded = base.run.vocabulary.made_elsewhere();
+void check_tokenizer(const RunConfig& config, const Vocabulary& recorded, const std::string& path,
+                     Problems& problems) {
+  const Tokenizer* const theirs = recorded.made_elsewhere();
   const TokenizerChoice choice = tokenizer_choice(config);
-  if (choice.none() || (recorded != nullptr && !is_there(choice))) return;
+  if (choice.none() || (theirs != nullptr && !is_there(choice))) return;
   problems.gather([&] {
-    if (recorded != nullptr && load_tokenizer(choice).files() == recorded->files()) return;
-    fail(Fault::Checkpoint, "tokenizer '", name_of(choice), "' is not that of checkpoint '",
-         base.checkpoint.path(), "', whose weights know ",
-         recorded == nullptr ? text("the vocabulary ", to_text(base.run.vocabulary.kind()))
-                             : std::string("other files"),
+    if (theirs != nullptr && load_tokenizer(choice).files() == theirs->files()) return;
+    fail(Fault::Checkpoint, "tokenizer '", name_of(choice), "' is not that of checkpoint '", path,
+         "', whose weights know ",
+         theirs == nullptr ? text("the vocabulary ", to_text(recorded.kind()))
+                           : std::string("other files"),
          "; leave the tokenizer out: the checkpoint has its own");
   });
 }

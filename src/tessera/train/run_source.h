@@ -47,7 +47,8 @@ void take_model(RunConfig& config, const RecordedRun& from);
 void take_f32_products(RunConfig& config, const RunConfig& from);
 
 /// Weights know the tokens that they were trained on: another tokenizer is refused. One that is no
-/// longer where it was does no harm, because the checkpoint has its files.
-void check_tokenizer(const RunConfig& config, const Source& base, Problems& problems);
+/// longer where it was does no harm, because the checkpoint `path` has its files, in `recorded`.
+void check_tokenizer(const RunConfig& config, const Vocabulary& recorded, const std::string& path,
+                     Problems& problems);
 
 }  // namespace tessera
