@@ -12,14 +12,14 @@ cmake -E make_directory "$build/reference_pages"
 cpack --config "$build/CPackConfig.cmake" -G DEB -B "$t/out" >"$t/said" 2>&1 || { cat "$t/said"; wrong "cpack fails"; }
 deb=$(echo "$t"/out/tessera_*.deb)
 dpkg-deb --field "$deb" Depends | grep -q libdnnl || wrong "depends on $(dpkg-deb --field "$deb" Depends)"
-dpkg-deb --extract "$deb" "$t/root"
+dpkg-deb --extract "$deb" "$t/unpacked"
 for file in bin/tessera bin/rapidformer include/tessera/tessera.h lib/cmake/tessera/tessera-config.cmake \
   share/man/man1/tessera-train.1 share/bash-completion/completions/tessera share/zsh/vendor-completions/_tessera \
   share/fish/vendor_completions.d/tessera.fish share/doc/tessera/LICENSE; do
-  [ -e "$t/root/usr/$file" ] || wrong "/usr/$file is not in it"
+  [ -e "$t/unpacked/usr/$file" ] || wrong "/usr/$file is not in it"
 done
-[ "$(find "$t/root" -maxdepth 1 -mindepth 1)" = "$t/root/usr" ] || wrong "it has files outside /usr: $(ls "$t/root")"
+[ "$(find "$t/unpacked" -maxdepth 1 -mindepth 1)" = "$t/unpacked/usr" ] || wrong "it has files outside /usr: $(ls "$t/unpacked")"
 for ((i = 0; i < 100; i++)); do echo "the line $i of a text"; done >"$t/text.txt"
-"$t/root/usr/bin/tessera" train --preset gpt2-tiny --data "$t/text.txt" --steps 2 --threads 1 --output "$t/run" >"$t/said" 2>&1 ||
+"$t/unpacked/usr/bin/tessera" train --preset gpt2-tiny --data "$t/text.txt" --steps 2 --threads 1 --output "$t/run" >"$t/said" 2>&1 ||
   { cat "$t/said"; wrong "its command does not train"; }
 echo "the package holds"
