@@ -70,27 +70,27 @@ TEST(Agreement, TheProgramAndItsLibraryCount) {
 }
 
 TEST(Agreement, RanksThatDifferEndAlike) {
-  for (const bool differ : {false, true}) {
+  const std::string begin = "the ranks of one run were started differently: ",
+                    end = "; start the same program with the same flags on all";
+  for (const std::string different : {"", "--seed", "--check"}) {
     std::vector<std::string> seen(3);
-    const auto run = [&] {
-      run_ranks(3, [&](Communicator& world) {
-        RunConfig config;
-        if (differ && world.rank() == 1) config.seed = 7;
-        try {
-          require_same(world, asked_of("train", config), {});
-        } catch (const CommonError& error) {
-          EXPECT_EQ(error.fault(), Fault::Usage);
-          seen[static_cast<std::size_t>(world.rank())] = error.what();
-        }
-      });
-    };
-    run();
+    run_ranks(3, [&](Communicator& world) {
+      RunConfig config;
+      const bool other = world.rank() == 1;
+      if (other && different == "--seed") config.seed = 7;
+      const Asked own = {{"--check", other && different == "--check" ? "true" : "false"}};
+      try {
+        require_same(world, asked_of("train", config, own), {});
+      } catch (const CommonError& error) {
+        EXPECT_EQ(error.fault(), Fault::Usage);
+        seen[static_cast<std::size_t>(world.rank())] = error.what();
+      }
+    });
     for (const std::string& what : seen) {
-      EXPECT_EQ(what, differ
-                          ? "the ranks of one run were started differently: --seed is 1 on ranks "
-                            "0, 2 and 7 on rank 1; start the same program with the same flags on "
-                            "all"
-                          : "");
+      EXPECT_EQ(what, different.empty() ? ""
+                      : different == "--seed"
+                          ? begin + "--seed is 1 on ranks 0, 2 and 7 on rank 1" + end
+                          : begin + "--check is false on ranks 0, 2 and true on rank 1" + end);
     }
   }
 }

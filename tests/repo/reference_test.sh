@@ -34,6 +34,7 @@ expect --help tessera plan --hel
 expect --micro-batch-size rapidformer --task pretraining --micro-b
 touch "$t/model.txt"
 (cd "$t" && expect model.txt tessera train --data mod)
+(cd "$t" && expect model.txt tessera train --resume mod)
 ! completes tessera sample --ste | grep -q . || wrong "bash offers --steps of tessera sample"
 
 for program in tessera rapidformer; do

@@ -33,8 +33,7 @@ void each_flag(const HelpPage& page, const std::function<void(const HelpEntry&)>
 std::string flags_of(const HelpPage& page) {
   std::vector<std::string> out;
   each_flag(page, [&](const HelpEntry& entry) {
-    out.push_back(entry.name);
-    for (const std::string& name : entry.also()) out.push_back(name);
+    for (const std::string& name : entry.names()) out.push_back(name);
   });
   out.emplace_back("--help");
   return join(out, " ");
@@ -53,14 +52,10 @@ std::string bash_values(const HelpPage& page) {
   std::string out;
   each_flag(page, [&](const HelpEntry& entry) {
     if (entry.value.empty()) return;
-    std::string names = entry.name;
-    for (const std::string& name : entry.also()) names += "|" + name;
     const std::vector<std::string> words = entry.words();
-    out += text("        ", names, ") ",
-                !words.empty()      ? text("words=\"", join(words, " "), "\"")
-                : takes_path(entry) ? "files=1"
-                                    : ":",
-                "; return ;;\n");
+    out += text("        ", join(entry.names(), "|"), ") ",
+                words.empty() ? "" : text("words=\"", join(words, " "), "\"; "),
+                takes_path(entry) ? "files=1; " : "", "return ;;\n");
   });
   return out;
 }
@@ -101,13 +96,10 @@ std::string bash_completion(const std::string& program, std::span<const HelpPage
     done
     _)",
               program, R"(_of "$command" "${COMP_WORDS[COMP_CWORD-1]}"
-    COMPREPLY=()
-    if [ -z "$files" ]; then
-        COMPREPLY=($(compgen -W "$words" -- "$word"))
-    fi
+    COMPREPLY=($(compgen -W "$words" -- "$word"))
     if [ -n "$files" ] || { [ -n "$command" ] && [ "${word#-}" = "$word" ] && [ ${#COMPREPLY[@]} -eq 0 ]; }; then
         compopt -o filenames 2>/dev/null
-        COMPREPLY=($(compgen -f -- "$word"))
+        COMPREPLY+=($(compgen -f -- "$word"))
     fi
 }
 complete -F _)",
@@ -136,9 +128,7 @@ std::string zsh_completion(const std::string& program, std::span<const HelpPage>
       }
       std::string help = short_help(entry);
       std::erase_if(help, [](char c) { return c == ']'; });
-      std::vector<std::string> names = entry.also();
-      names.insert(names.begin(), entry.name);
-      for (const std::string& name : names)
+      for (const std::string& name : entry.names())
         out +=
             text("        '", name, entry.value.empty() ? "" : "=", "[", help, "]", value, "'\n");
     });
@@ -165,9 +155,7 @@ std::string fish_completion(const std::string& program, std::span<const HelpPage
         command.empty() ? "" : text(" -n '__fish_seen_subcommand_from ", command, "'");
     each_flag(page, [&](const HelpEntry& entry) {
       const std::vector<std::string> words = entry.words();
-      std::vector<std::string> names = entry.also();
-      names.insert(names.begin(), entry.name);
-      for (const std::string& name : names)
+      for (const std::string& name : entry.names())
         out += text("complete -c ", program, where, " -l ", name.substr(2),
                     entry.value.empty() ? ""
                     : !words.empty()    ? text(" -x -a '", join(words, " "), "'")

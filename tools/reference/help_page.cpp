@@ -13,15 +13,9 @@ std::size_t indent_of(std::string_view line) {
   return std::min(line.find_first_not_of(' '), line.size());
 }
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(' ');
-  if (begin == std::string_view::npos) return "";
-  return text.substr(begin, text.find_last_not_of(' ') + 1 - begin);
-}
-
 /// "  --steps N   training steps" or "  fp32   --no-bf16".
 HelpEntry entry_of(std::string_view line) {
-  line = trimmed(line);
+  line = trim(line);
   const std::size_t gap = line.find("  ");
   const std::string_view head = line.substr(0, gap);
   const std::size_t comma = head.find(", ");  // "-n, --ranks N"
@@ -31,7 +25,7 @@ HelpEntry entry_of(std::string_view line) {
   HelpEntry out;
   out.name = head.substr(begin, blank == std::string_view::npos ? blank : blank - begin);
   if (blank != std::string_view::npos) out.value = head.substr(blank + 1);
-  if (gap != std::string_view::npos) out.help = trimmed(line.substr(gap));
+  if (gap != std::string_view::npos) out.help = trim(line.substr(gap));
   return out;
 }
 
@@ -42,13 +36,13 @@ bool is_heading(const std::vector<std::string>& lines, std::size_t i) {
 
 }  // namespace
 
-std::vector<std::string> HelpEntry::also() const {
-  std::vector<std::string> out;
+std::vector<std::string> HelpEntry::names() const {
+  std::vector<std::string> out = {name};
   const std::size_t begin = help.rfind(" (also --");
   if (begin == std::string::npos || !help.ends_with(")")) return out;
   const std::string list = help.substr(begin + 7, help.size() - begin - 8);
-  for (const std::string& name : split(list, ','))
-    out.emplace_back(trimmed(std::string_view(name).substr(0, name.find(" (the"))));
+  for (const std::string& other : split(list, ','))
+    out.emplace_back(trim(std::string_view(other).substr(0, other.find(" (the"))));
   return out;
 }
 
@@ -64,8 +58,7 @@ std::vector<std::string> HelpEntry::words() const {
 
 HelpPage read_help(std::string command, std::string summary, std::string_view printed) {
   HelpPage out{std::move(command), std::move(summary), {}, {{}}};
-  std::vector<std::string> lines;
-  for (const std::string& line : split(printed, '\n')) lines.push_back(line);
+  const std::vector<std::string> lines = split(printed, '\n');
   const std::string program = out.command.substr(0, out.command.find(' '));
   std::size_t i = 0;
   for (; i < lines.size() && lines[i].starts_with(program + " "); ++i)
@@ -82,7 +75,7 @@ HelpPage read_help(std::string command, std::string summary, std::string_view pr
       out.sections.back().text.push_back(line);
     } else if (indent_of(line) >= kHelpIndent && !section.entries.empty()) {
       std::string& help = section.entries.back().help;
-      help += (help.empty() ? "" : " ") + std::string(trimmed(line));
+      help += (help.empty() ? "" : " ") + std::string(trim(line));
     } else {
       section.entries.push_back(entry_of(line));
     }

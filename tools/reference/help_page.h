@@ -12,8 +12,8 @@ struct HelpEntry {
   std::string name;   // "--steps"; of `tessera help` "tessera train"
   std::string value;  // "N", "auto|none"; empty: a switch
   std::string help;
-  /// Other names of the flag, which its help tells.
-  std::vector<std::string> also() const;
+  /// Its name, and others, which its help tells.
+  std::vector<std::string> names() const;
   /// The words that it can be; empty: others than words from a list.
   std::vector<std::string> words() const;
 };

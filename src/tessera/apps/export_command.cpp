@@ -75,6 +75,10 @@ int export_command(const Arguments& arguments, Console& console, const OwnFamili
   const ExportedModel written = export_model(parsed.words.front(), output, how, families);
   console.out << "wrote " << written.family << " after step " << written.step << " to " << output
               << "\n";
+  if (!written.unwritten_tokens.empty())
+    console.err << "notice: the model's tokens are " << written.unwritten_tokens
+                << " of the text that trained it, which no file of Hugging Face's says: the folder "
+                   "has no tokenizer. To go on training, give --init-from the run\n";
   return 0;
 }
 

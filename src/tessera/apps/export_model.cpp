@@ -61,7 +61,10 @@ ExportedModel export_model(const std::string& path, const std::string& output, S
     if (tokenizer != nullptr && has_head(run.config.model, TaskHead::SequenceClassification))
       how.pad_token = exported_padding(*tokenizer, how.tokenizer);
     save_pretrained(output, run.config.model, parameters, how);
-    return ExportedModel{std::string(run.config.model.family.name()), checkpoint.record().step};
+    const VocabularyKind kind = run.vocabulary.kind();
+    const bool made_of_text = kind == VocabularyKind::Characters || kind == VocabularyKind::Bpe;
+    return ExportedModel{std::string(run.config.model.family.name()), checkpoint.record().step,
+                         made_of_text ? std::string(to_text(kind)) : ""};
   };
   return naming_intact(path, "tessera export", recorded_run_judge(families, RecordedUse::Weights),
                        write);

@@ -12,6 +12,9 @@ namespace tessera {
 struct ExportedModel {
   std::string family;
   std::int64_t step = 0;  // of the checkpoint
+  /// Its tokens were made of the text that trained it ("characters"), and no file of the folder says
+  /// what they are; empty: they were not.
+  std::string unwritten_tokens = {};
 };
 
 /// Writes the model of the checkpoint that `path` names into the folder `output`, and the files of

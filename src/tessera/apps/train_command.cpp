@@ -248,7 +248,10 @@ TrainRequest request_of(const AskedTraining& asked, const std::vector<TrainCallb
   out.command.problems = asked.problems;
   out.command.devices_given = asked.devices_given;
   out.command.secret_file = asked.secret_file;
-  if (asked.check) out.command.name += " --check";  // ranks agree on it
+  const auto word = [](bool on) { return std::string(on ? "true" : "false"); };
+  out.command.own = {{"--check", word(asked.check)},
+                     {"--auto", word(asked.automatic)},
+                     {"--overwrite", word(asked.other_run == OtherRun::Replace)}};
   out.asked = asked;
   out.callbacks = callbacks;
   return out;

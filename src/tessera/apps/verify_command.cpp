@@ -46,7 +46,7 @@ VerifyRequest read_verify_request(const Arguments& arguments, const OwnFamilies&
     problems.add(text("unexpected '", word, "'; flags begin with --"));
   out.as_json = parsed.take_switch("json");
   out.check = parsed.take_switch("check");
-  if (out.check) out.command.name += " --check";  // ranks agree on it
+  out.command.own = {{"--check", out.check ? "true" : "false"}};
   out.command.secret_file = parsed.take_value("secret-file");
   out.command.devices_given = parsed.find("devices") != nullptr;
   const bool steps_given = parsed.find("steps") != nullptr;

@@ -209,7 +209,7 @@ RunConfig config_of(const std::map<std::string, std::string>& record, const std:
 RunConfig config_over(RunConfig base, const std::map<std::string, std::string>& record,
                       const std::string& where);
 
-/// A TOML file that makes this run again: every field but the vocabulary where a tokenizer says it.
+/// A TOML file that makes this run again.
 std::string to_toml(const RunConfig& config);
 
 }  // namespace tessera

@@ -23,17 +23,6 @@ std::string toml_value(const Field& field, const RunConfig& config) {
   return toml_string(value);
 }
 
-namespace {
-
-/// A tokenizer says the vocabulary too (complete): written as it was before that, the file would
-/// ask for characters beside the tokenizer.
-bool follows_from_others(const Field& field, const RunConfig& config) {
-  return field.name == "vocabulary" && config.defaulted.contains(field.name) &&
-         !tokenizer_choice(config).none();
-}
-
-}  // namespace
-
 std::string to_toml(const RunConfig& config) {
   std::string out;
   for (const FieldGroup group :
@@ -41,8 +30,7 @@ std::string to_toml(const RunConfig& config) {
         FieldGroup::Parallel, FieldGroup::Machine}) {
     out += text(out.empty() ? "" : "\n", "[", to_text(group), "]\n");
     for (const Field& field : fields()) {
-      if (field.group == group && !follows_from_others(field, config))
-        out += text(field.name, " = ", toml_value(field, config), "\n");
+      if (field.group == group) out += text(field.name, " = ", toml_value(field, config), "\n");
     }
   }
   return out;

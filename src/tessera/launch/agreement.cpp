@@ -80,8 +80,8 @@ std::string difference(const std::string& name, std::span<const Asked> ranks) {
 
 }  // namespace
 
-Asked asked_of(const std::string& command, const RunConfig& config) {
-  Asked out;
+Asked asked_of(const std::string& command, const RunConfig& config, const Asked& own) {
+  Asked out = own;
   for (auto& [name, value] : record_of(config)) out["--" + name] = value;
   out[kCommand] = command;
   return out;

@@ -16,8 +16,8 @@ namespace tessera {
 /// What a rank was asked to do, by name: "command", "--lr" and every other flag.
 using Asked = std::map<std::string, std::string>;
 
-/// The flags of `config`, for Asked.
-Asked asked_of(const std::string& command, const RunConfig& config);
+/// The flags of `config`, for Asked, and what the command has beside them.
+Asked asked_of(const std::string& command, const RunConfig& config, const Asked& own = {});
 
 /// A hash of the running program's file, so that two builds of one version are told apart.
 std::string program_text();

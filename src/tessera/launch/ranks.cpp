@@ -142,7 +142,7 @@ int on_launched_ranks(const Launched& launched, const RanksCommand& command, Con
       with_secret,
       [&](Communicator& world) {
         if (nothing) nothing->end();
-        require_same(world, asked_of(command.name, command.config), command.problems);
+        require_same(world, asked_of(command.name, command.config, command.own), command.problems);
         std::ostringstream nowhere;
         Console silent = console.with(nowhere);
         const int own = body(&world, world.rank() == 0 ? console : silent);

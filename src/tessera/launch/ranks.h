@@ -31,6 +31,8 @@ struct RanksCommand {
   bool stops = false;            // it saves and ends in order where it is asked to stop
   bool devices_given = false;    // by a flag
   std::string secret_file = {};  // of --secret-file
+  std::map<std::string, std::string> own =
+      {};  // "--check": what is no field, and alike on all ranks
 };
 
 /// How this process was started, where so many devices were asked for (0: no word of them). What

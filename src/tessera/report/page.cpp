@@ -10,10 +10,11 @@ namespace {
 constexpr const char* kPageStyle = R"(
   body { font-family: system-ui, "DejaVu Sans", sans-serif; margin: 2em auto; max-width: 70em;
          padding: 0 1em; background: #ffffff; color: #1d2530; }
-  p { margin: 0.3em 0; }
+  h1 { font-size: 1.6em; overflow-wrap: anywhere; }
+  p { margin: 0.3em 0; overflow-wrap: anywhere; }
   h2 { margin: 1.6em 0 0.5em; font-size: 1.2em; }
   .wide { overflow-x: auto; }
-  .beside { display: grid; grid-template-columns: repeat(auto-fill, minmax(28em, 1fr)); gap: 0 1em; }
+  .beside { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(28em, 100%), 1fr)); gap: 0 1em; }
   .beside svg { margin: 0.5em 0; width: 100%; }
   table { border-collapse: collapse; font-size: 14px; }
   th, td { padding: 0.35em 0.8em; text-align: right; border-bottom: 1px solid #8a94a355; }

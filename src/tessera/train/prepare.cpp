@@ -233,6 +233,9 @@ void Preparation::take_folder() {
   if (pretrained_->parameters().empty())
     run_->notices.push_back(text("of '", pretrained_->path(), "' config.json alone is read: all ",
                                  "weights begin with random numbers"));
+  if (const std::string unknown = notice_of_unknown_rows(*pretrained_, run_->data->vocabulary);
+      !unknown.empty())
+    run_->notices.push_back(unknown);
   compare_model(run_->config, *pretrained_, problems_);
   check_problem_type(run_->config, *pretrained_, *run_->data, run_->notices, problems_);
   if (has_head(run_->config.model, TaskHead::SequenceClassification))

@@ -15,6 +15,7 @@ RunConfig PreparedRun::to_repeat() const {
   RunConfig out = given;
   out.resume = RunConfig().resume;
   out.allow_changes = false;
+  out.vocabulary = config.vocabulary;  // which a tokenizer tells, too
   return out;
 }
 

@@ -75,6 +75,16 @@ void take_model(RunConfig& config, const PretrainedModel& from) {
   forget_unread_fields(config);  // sizes that the family derives, as the context of vit
 }
 
+std::string notice_of_unknown_rows(const PretrainedModel& from, const Vocabulary& vocabulary) {
+  const VocabularyKind kind = vocabulary.kind();
+  const bool made = kind == VocabularyKind::Characters || kind == VocabularyKind::Bpe;
+  if (!made || from.parameters().empty()) return "";
+  return text("'", from.path(), "' has weights and no tokenizer, so the ", to_text(kind),
+              " of the data take the rows of its table in an order of their own: what the model ",
+              "has learned of a row is of another token, unless it learned on the same data; give ",
+              "--tokenizer");
+}
+
 Error with_download_hint(const Error& failure, const std::string& name) {
   std::error_code ignored;
   if (!is_hub_name(name) || std::filesystem::exists(name, ignored)) return failure;

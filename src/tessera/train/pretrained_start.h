@@ -28,6 +28,10 @@ Error with_download_hint(const Error& failure, const std::string& name);
 /// samples.
 void compare_model(const RunConfig& config, const PretrainedModel& from, Problems& problems);
 
+/// Weights whose folder has no tokenizer, on tokens that are made of the data: a notice. Empty: it
+/// is not so.
+std::string notice_of_unknown_rows(const PretrainedModel& from, const Vocabulary& vocabulary);
+
 /// problem_type of its config.json: "regression", ...; empty: it says none.
 std::string problem_type(const PretrainedModel& from);
 

@@ -36,6 +36,7 @@ struct Line {
 struct Block {
   std::string language;
   std::vector<Line> lines;
+  bool next = false;  // nothing but blank lines between it and the block before
 };
 
 struct Page {
@@ -47,7 +48,7 @@ struct Page {
 Page parse(const std::string& text) {
   Page out;
   std::istringstream in(text);
-  bool inside = false;
+  bool inside = false, prose_between = true;
   std::size_t indent = 0;
   int number = 0;
   for (std::string line; std::getline(in, line);) {
@@ -55,12 +56,14 @@ Page parse(const std::string& text) {
     const std::size_t begin = line.find_first_not_of(' ');
     if (begin != std::string::npos && line.compare(begin, 3, "```") == 0) {
       inside = !inside;
-      if (inside) out.blocks.push_back({line.substr(begin + 3), {}});
+      if (inside) out.blocks.push_back({line.substr(begin + 3), {}, !prose_between});
+      prose_between = false;
       indent = begin;
     } else if (inside) {
       const std::size_t cut = std::min({indent, begin, line.size()});
       out.blocks.back().lines.push_back({number, line.substr(cut)});
     } else {
+      prose_between = prose_between || !line.empty();
       out.prose.push_back({number, line});
     }
   }
@@ -82,7 +85,8 @@ std::vector<Line> joined(const std::vector<Line>& lines) {
   return out;
 }
 
-void add_block(const Block& block, std::vector<Documented>& out) {
+/// False: none of its lines is a command.
+bool add_commands(const Block& block, std::vector<Documented>& out) {
   static const std::regex prompt(R"(^(node\d+)?\$ )");
   const std::vector<Line> lines = joined(block.lines);
   bool any = false;
@@ -94,7 +98,7 @@ void add_block(const Block& block, std::vector<Documented>& out) {
     texts.push_back(line.text.substr(prompts.back().size()));
     any = any || std::regex_match(texts.back().substr(0, texts.back().find('\n')), at_line_start());
   }
-  if (!any) return;
+  if (!any) return false;
   const bool prompted = std::ranges::find(prompts, "$ ") != prompts.end();
   for (std::size_t i = 0; i < lines.size(); ++i) {
     if (prompted && prompts[i].empty()) {
@@ -104,8 +108,21 @@ void add_block(const Block& block, std::vector<Documented>& out) {
     if (texts[i].empty() || texts[i].starts_with('#')) continue;
     const bool of_a_host = prompts[i].starts_with("node");
     const bool beside = of_a_host && i > 0 && prompts[i - 1].starts_with("node");
-    if (!beside) out.push_back({lines[i].number, {}, true, {}});
+    if (!beside) out.push_back({lines[i].number, {}, lines[0].number, {}});
     out.back().texts.push_back(texts[i]);
+  }
+  return true;
+}
+
+void add_blocks(const std::vector<Block>& blocks, std::vector<Documented>& out) {
+  bool commands = false;  // in the block before
+  for (const Block& block : blocks) {
+    const bool plain = block.language.empty();
+    const bool shell = plain || block.language == "sh" || block.language == "bash";
+    const bool told = commands && plain && block.next;
+    commands = shell && add_commands(block, out);
+    if (commands || !told) continue;
+    for (const Line& line : block.lines) out.back().output.push_back(line.text);
   }
 }
 
@@ -133,7 +150,7 @@ void add_prose(const std::vector<Line>& prose, std::vector<Documented>& out) {
       const auto lines_before =
           std::count(paragraph.begin(), paragraph.begin() + static_cast<std::ptrdiff_t>(at), '\n');
       if (std::regex_match(code, in_a_sentence()) && seen.insert(code).second) {
-        out.push_back({prose[begin].number + static_cast<int>(lines_before), {code}, false, {}});
+        out.push_back({prose[begin].number + static_cast<int>(lines_before), {code}, 0, {}});
       }
       at = end + 1;
     }
@@ -145,14 +162,23 @@ void add_prose(const std::vector<Line>& prose, std::vector<Documented>& out) {
 std::vector<Documented> documented_commands(const std::string& page) {
   const Page parsed = parse(page);
   std::vector<Documented> out;
-  for (const Block& block : parsed.blocks) {
-    const bool shell = block.language.empty() || block.language == "sh" || block.language == "bash";
-    if (shell) add_block(block, out);
-  }
+  add_blocks(parsed.blocks, out);
   add_prose(parsed.prose, out);
   std::stable_sort(out.begin(), out.end(),
                    [](const Documented& a, const Documented& b) { return a.line < b.line; });
   return out;
+}
+
+/// "..." in `wanted` is any text.
+bool fits(const std::string& wanted, const std::string& line) {
+  const std::size_t dots = wanted.find("...");
+  if (dots == std::string::npos) return wanted == line;
+  if (!line.starts_with(wanted.substr(0, dots))) return false;
+  const std::string rest = wanted.substr(dots + 3);
+  for (std::size_t i = dots; i <= line.size(); ++i) {
+    if (fits(rest, line.substr(i))) return true;
+  }
+  return false;
 }
 
 std::vector<std::string> not_printed(const std::vector<std::string>& shown,
@@ -161,8 +187,11 @@ std::vector<std::string> not_printed(const std::vector<std::string>& shown,
       R"([+-]?[0-9][0-9.,:]*(e[+-]?[0-9]+)?( ([KMGT]i)?B\b| [kMGT]?FLOP\b)?)"),
       blanks(" +"), plural(R"(([a-z])s\b)");
   const auto plain = [](const std::string& line) {
-    const std::string words = std::regex_replace(line, plural, "$1");
-    return std::regex_replace(std::regex_replace(words, number, "#"), blanks, " ");
+    std::string out = std::regex_replace(line, plural, "$1");
+    out = std::regex_replace(std::regex_replace(out, number, "#"), blanks, " ");
+    const std::size_t begin = out.find_first_not_of(' ');
+    return begin == std::string::npos ? ""
+                                      : out.substr(begin, out.find_last_not_of(' ') + 1 - begin);
   };
   std::vector<std::string> out;
   std::istringstream in(printed);
@@ -170,12 +199,14 @@ std::vector<std::string> not_printed(const std::vector<std::string>& shown,
   for (std::string line; std::getline(in, line);) lines.push_back(plain(line));
   auto at = lines.begin();
   for (const std::string& line : shown) {
-    if (line.empty() || line == "...") continue;
-    const auto found = std::find(at, lines.end(), plain(line));
-    if (found == lines.end()) {
-      out.push_back(line);
-    } else {
+    const std::string wanted = plain(line);
+    if (wanted.empty()) continue;
+    const auto found =
+        std::find_if(at, lines.end(), [&](const std::string& one) { return fits(wanted, one); });
+    if (found != lines.end()) {
       at = found + 1;
+    } else if (!fits(wanted, "")) {
+      out.push_back(line);
     }
   }
   return out;

@@ -9,19 +9,22 @@ namespace tessera::test {
 struct Documented {
   int line = 0;  // where it begins
   std::vector<std::string>
-      texts;            // several where each is printed behind the prompt of another host
-  bool fenced = false;  // in a block of its own, not within a sentence or a table
-  std::vector<std::string> output;  // lines that it prints, as far as the block shows them
+      texts;      // several where each is printed behind the prompt of another host
+  int block = 0;  // the line of the block that it is in; 0: within a sentence or a table
+  std::vector<std::string> output;  // lines that the commands of the block up to this one print
+
+  bool fenced() const { return block != 0; }
 };
 
 /// Fenced blocks without a language, or of sh, in which a line begins with a program of ours or a
 /// tool of the shell: each of their lines, with those that it goes on in; or, in a block with
-/// prompts ("$ "), each line behind one, and the lines below are its output. And code within a
-/// sentence that begins with such a program; each text once.
+/// prompts ("$ "), each line behind one, and the lines below are its output. A block without a
+/// language that comes next and has no commands is their output too. And code within a sentence
+/// that begins with such a program; each text once.
 std::vector<Documented> documented_commands(const std::string& page);
 
-/// The lines of `shown` that `printed` lacks, or has before an earlier one. Blanks, numbers with their
-/// units and the s of plurals may be others; a line "..." stands for any.
+/// The lines of `shown` that `printed` lacks, or has before an earlier one. Blanks, numbers with
+/// their units and the s of plurals may be others, and "..." is any text, or any lines.
 std::vector<std::string> not_printed(const std::vector<std::string>& shown,
                                      const std::string& printed);
 

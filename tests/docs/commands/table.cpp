@@ -38,6 +38,8 @@ CommandTable read_command_table(const std::string& text) {
       out.files.push_back(row);
     } else if (section == "[codes]") {
       out.codes.push_back(row);
+    } else if (section == "[not compared]") {
+      out.not_compared.push_back(row);
     } else if (section == "[other flags]") {
       out.other_flags.insert(row);
     } else {
@@ -52,6 +54,11 @@ std::string CommandTable::why_not(const std::string& command) const {
     if (command.starts_with(beginning)) return reason;
   }
   return {};
+}
+
+bool CommandTable::compares(const std::string& command) const {
+  return std::ranges::none_of(not_compared,
+                              [&](const Row& row) { return command.starts_with(row.first); });
 }
 
 std::size_t CommandTable::reasons() const { return not_run.size(); }
@@ -120,6 +127,9 @@ void CommandTable::check_rows(const std::set<std::string>& commands) const {
   }
   for (const auto& [text, code] : codes) {
     EXPECT_TRUE(begins(text)) << "no document shows '" << text << "' of [codes]";
+  }
+  for (const auto& [text, reason] : not_compared) {
+    EXPECT_TRUE(begins(text)) << "no document shows '" << text << "' of [not compared]";
   }
   for (const auto& [where, what] : befores) {
     EXPECT_TRUE(begins(where.substr(where.find(": ") + 2)))

@@ -17,6 +17,7 @@ struct CommandTable {
   std::vector<Row> befores;                      // "PAGE: beginning of a command", shell commands
   std::vector<Row> files;                        // "PAGE: first line of a block", file name
   std::vector<Row> codes;                        // beginning of a command, exit code
+  std::vector<Row> not_compared;                 // beginning of a command, why its output differs
   std::map<std::string, std::string> other_flags;  // flag, whose it is
 
   std::string why_not(const std::string& command) const;
@@ -26,6 +27,8 @@ struct CommandTable {
   std::vector<std::string> before(const std::string& page, const std::string& command) const;
   std::vector<Row> files_of(const std::string& page) const;
   int code_of(const std::string& command) const;
+  /// What the command prints in a test is what a document shows below it.
+  bool compares(const std::string& command) const;
 
   /// Fails unless the row that completes a command has every word of it that is no blank.
   void check_filled(const std::string& command) const;
