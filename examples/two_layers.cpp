@@ -20,9 +20,9 @@ namespace {
 constexpr std::int64_t kRows = 64;  // samples per step
 constexpr int kSteps = 200;
 
-// [model]
 /// One training step as a graph of whole tensors. It says nothing of devices.
 Graph training_step() {
+  // [model]
   Builder builder;
   const Value x = builder.batch("x", {DType::F32, {kRows, 2}, {}});
   const Value y = builder.batch("y", {DType::F32, {kRows, 1}, {}});
@@ -30,6 +30,7 @@ Graph training_step() {
   const Value error = linear(hidden, "second", 1, {.init = normal_init(0.2)}) - y;
   const Value loss = mean(error * error, {0, 1});
   builder.output(Output::Kind::Metric, "loss", loss);
+  // [end]
 
   std::vector<Value> parameters;
   for (const State& state : builder.so_far().states()) {
@@ -41,7 +42,6 @@ Graph training_step() {
   update(parameters, gradients(loss, parameters), loss, samples, kRows, adamw);
   return builder.finish();
 }
-// [end]
 
 /// Trains on the devices of the strategy's mesh, each a thread; returns the loss of each step.
 std::vector<double> train(const Strategy& strategy) {
