@@ -169,13 +169,14 @@ std::vector<Documented> documented_commands(const std::string& page) {
   return out;
 }
 
-/// "..." in `wanted` is any text.
+/// "..." in `wanted`, with blanks around it, is any text.
 bool fits(const std::string& wanted, const std::string& line) {
-  const std::size_t dots = wanted.find("...");
+  const std::size_t dots = wanted.find(" ...");
   if (dots == std::string::npos) return wanted == line;
   if (!line.starts_with(wanted.substr(0, dots))) return false;
-  const std::string rest = wanted.substr(dots + 3);
-  for (std::size_t i = dots; i <= line.size(); ++i) {
+  const std::string rest = wanted.substr(std::min(dots + 5, wanted.size()));
+  if (rest.empty()) return true;
+  for (std::size_t i = dots; i < line.size(); ++i) {
     if (fits(rest, line.substr(i))) return true;
   }
   return false;
@@ -185,9 +186,10 @@ std::vector<std::string> not_printed(const std::vector<std::string>& shown,
                                      const std::string& printed) {
   static const std::regex number(
       R"([+-]?[0-9][0-9.,:]*(e[+-]?[0-9]+)?( ([KMGT]i)?B\b| [kMGT]?FLOP\b)?)"),
-      blanks(" +"), plural(R"(([a-z])s\b)");
+      blanks(" +"), dots(R"(\.\.\.)"), plural(R"(([a-z])s\b)");
   const auto plain = [](const std::string& line) {
-    std::string out = std::regex_replace(line, plural, "$1");
+    // Dots behind a number are no part of it.
+    std::string out = std::regex_replace(std::regex_replace(line, dots, " ... "), plural, "$1");
     out = std::regex_replace(std::regex_replace(out, number, "#"), blanks, " ");
     const std::size_t begin = out.find_first_not_of(' ');
     return begin == std::string::npos ? ""
@@ -200,13 +202,13 @@ std::vector<std::string> not_printed(const std::vector<std::string>& shown,
   auto at = lines.begin();
   for (const std::string& line : shown) {
     const std::string wanted = plain(line);
-    if (wanted.empty()) continue;
+    if (wanted.empty() || wanted == "...") continue;
     const auto found =
         std::find_if(at, lines.end(), [&](const std::string& one) { return fits(wanted, one); });
-    if (found != lines.end()) {
-      at = found + 1;
-    } else if (!fits(wanted, "")) {
+    if (found == lines.end()) {
       out.push_back(line);
+    } else {
+      at = found + 1;
     }
   }
   return out;
