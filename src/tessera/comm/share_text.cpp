@@ -38,6 +38,11 @@ std::vector<std::string> gather_texts(Communicator& world, const std::string& mi
   return texts;
 }
 
+std::vector<std::string> gather_texts(Communicator* world, const std::string& mine,
+                                      const std::string& name) {
+  return world == nullptr ? std::vector{mine} : gather_texts(*world, mine, name);
+}
+
 std::string share_text(Communicator& world, const std::string& text, const std::string& name) {
   auto size = static_cast<std::int32_t>(text.size());
   world.run(Collective::broadcast(DType::I32, {1}, 0, name), &size, &size);

@@ -12,6 +12,10 @@ namespace tessera {
 std::vector<std::string> gather_texts(Communicator& world, const std::string& mine,
                                       const std::string& name);
 
+/// The same; nullptr: there is one rank.
+std::vector<std::string> gather_texts(Communicator* world, const std::string& mine,
+                                      const std::string& name);
+
 /// Rank 0's text.
 std::string share_text(Communicator& world, const std::string& text, const std::string& name);
 

@@ -12,8 +12,8 @@
 #include "tessera/base/error.h"
 #include "tessera/base/proc.h"
 #include "tessera/base/text.h"
+#include "tessera/comm/share_text.h"
 #include "tessera/comm/work_alone.h"
-#include "tessera/train/gather_texts.h"
 #include "tessera/train/host_pool.h"
 #include "tessera/train/memory_choice.h"
 #include "tessera/train/memory_search.h"
@@ -75,9 +75,8 @@ std::string short_of_memory(const RunConfig& config, const Plan& plan, Device& d
   const nlohmann::json mine = {{"machine", text(host_name(), ' ', boot_id())},
                                {"wanted", main_memory_bytes(config, plan)},
                                {"free", free_memory_bytes()}};
-  std::vector<std::string> lines = gather_texts(world, mine.dump());
+  const std::vector<std::string> lines = gather_texts(world, mine.dump(), "free memory of ranks");
   if (world != nullptr && world->rank() != 0) return "";
-  if (lines.empty()) lines = {mine.dump()};
   std::vector<RankMemory> ranks;
   for (const std::string& line : lines) {
     const nlohmann::json json = nlohmann::json::parse(line);

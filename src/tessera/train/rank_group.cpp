@@ -6,15 +6,17 @@
 #include <optional>
 
 #include "tessera/checkpoint/shared_folder.h"
+#include "tessera/comm/share_text.h"
 #include "tessera/comm/work_alone.h"
 #include "tessera/tensor/shard_copy.h"
-#include "tessera/train/gather_texts.h"
 #include "tessera/train/rank_writer.h"
 #include "tessera/train/step_bytes.h"
 
 namespace tessera {
 
 namespace {
+
+constexpr const char* kReports = "reports of ranks";
 
 TensorType whole_type(const StatePlan& state) { return {state.type.dtype, state.logical, {}}; }
 
@@ -102,7 +104,7 @@ void RankGroup::require_shared_folder(const std::string& folder, const FileCalls
   std::optional<SharedFolderProbe> probe;
   run_alone([&] { probe.emplace(folder, calls); });
   send_path(Order::Probe, probe->path());
-  const std::vector<std::string> answers = gather_texts(world_, "");
+  const std::vector<std::string> answers = gather_texts(world_, "", kReports);
   run_alone([&] { probe->require(answers); });
 }
 
@@ -151,7 +153,7 @@ RankResult RankGroup::take_share() {
 
 std::vector<std::string> RankGroup::collect_shares() {
   send_order(Order::Collect);
-  return gather_texts(world_, to_text(take_share()));
+  return gather_texts(world_, to_text(take_share()), kReports);
 }
 
 void RankGroup::set_step(std::int64_t step) {
@@ -276,13 +278,13 @@ void RankGroup::follow(const std::vector<TrainCallback*>& callbacks) {
           if (is_saved(state.state.role)) gather(state);
         }
         break;
-      case Order::Probe: gather_texts(world_, probed(receive_text(words[1]))); break;
+      case Order::Probe: gather_texts(world_, probed(receive_text(words[1])), kReports); break;
       case Order::Write:
       case Order::WriteNow:
         write_share(receive_text(words[1]), static_cast<Order>(words[0]) == Order::WriteNow);
         break;
       case Order::Ask: all_written(); break;
-      case Order::Collect: gather_texts(world_, to_text(take_share())); break;
+      case Order::Collect: gather_texts(world_, to_text(take_share()), kReports); break;
       case Order::Step:
         tell(callbacks, &TrainCallback::on_step, step_of_bytes(receive_text(words[1])));
         break;

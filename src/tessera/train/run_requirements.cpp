@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/size.h"
+#include "tessera/comm/share_text.h"
 #include "tessera/plan/traffic.h"
-#include "tessera/train/gather_texts.h"
 #include "tessera/train/programs.h"
 
 namespace tessera {
@@ -45,8 +45,9 @@ RunRequirements over_all_ranks(const std::vector<RunRequirements>& ranks) {
 
 RunRequirements requirements_of_all(const Plan& plan, Communicator* world) {
   const RunRequirements mine = requirements_of(plan);
-  const std::vector<std::string> texts = gather_texts(world, to_text(mine));
-  if (texts.empty()) return mine;
+  const std::vector<std::string> texts =
+      gather_texts(world, to_text(mine), "what the run asks of ranks");
+  if (world != nullptr && world->rank() != 0) return mine;
   std::vector<RunRequirements> all;
   for (const std::string& line : texts) all.push_back(parse_requirements(line));
   return over_all_ranks(all);
