@@ -106,7 +106,7 @@ IndexSet gpt_index_set(const std::string& prefix, const GptDatasetChoice& choice
 }
 
 IndexSet sentence_index_set(const std::string& prefix, const GptDatasetChoice& choice) {
-  const SentenceKind& kind = sentence_kind(choice);
+  const SentenceKind& kind = sentence_kind(choice.written);
   OrderedJson out = described(kind.name, prefix, choice);
   out["masking_probability"] = kind.masking.probability;
   out["short_sequence_probability"] = SentenceMapRequest().short_probability;

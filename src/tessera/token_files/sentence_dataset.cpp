@@ -64,7 +64,7 @@ SentencePart sentence_part(const IndexedDataset& files, const GptDatasetChoice& 
 
 SentenceMapRequest request_of(const GptDatasetChoice& choice,
                               const std::optional<std::int64_t>& samples) {
-  const SentenceKind& kind = sentence_kind(choice);
+  const SentenceKind& kind = sentence_kind(choice.written);
   return {.most_tokens = choice.context - kind.special,
           .fewest_sentences = kind.fewest_sentences,
           .samples = samples,
@@ -86,8 +86,8 @@ std::int64_t map_size(const SentencePart& part, const GptDatasetChoice& choice,
 
 }  // namespace
 
-const SentenceKind& sentence_kind(const GptDatasetChoice& choice) {
-  return choice.written > 0 ? kT5Kind : kBertKind;
+const SentenceKind& sentence_kind(std::int64_t written) {
+  return written > 0 ? kT5Kind : kBertKind;
 }
 
 std::function<bool(std::int32_t)> pieces_that_continue(const Tokenizer& tokenizer) {
@@ -127,7 +127,7 @@ SentenceSample SentenceDataset::read(std::int64_t sample) const {
   check(sample >= 0 && sample < size(), "sample ", sample, " of ", size());
   std::array<std::int64_t, 3> row{};  // first sentence, one past the last, tokens
   map_->read(3 * sample, row);
-  const SentenceKind& kind = sentence_kind(choice_);
+  const SentenceKind& kind = sentence_kind(choice_.written);
   if (row[0] < 0 || row[1] > files_->num_sequences() || row[1] - row[0] < kind.fewest_sentences ||
       row[2] < 1 || row[2] > choice_.context - kind.special)
     fail(Fault::Data, "the sample indices of '", map_->path(), "' do not fit the token files '",

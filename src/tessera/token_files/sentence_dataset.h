@@ -29,8 +29,8 @@ struct SentenceKind {
     return static_cast<std::int64_t>(masking.probability * static_cast<double>(context - special));
   }
 };
-/// BERT's; of a choice with a decoder, T5's.
-const SentenceKind& sentence_kind(const GptDatasetChoice& choice);
+/// BERT's; where the samples are for a decoder that writes so many tokens, T5's.
+const SentenceKind& sentence_kind(std::int64_t written);
 
 /// Which pieces go on a word, for WordPieces: those that begin with ##.
 std::function<bool(std::int32_t)> pieces_that_continue(const Tokenizer& tokenizer);

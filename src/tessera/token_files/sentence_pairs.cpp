@@ -83,7 +83,7 @@ class SentencePairs final : public Samples {
 
  private:
   std::vector<std::string> notices_;
-  const SentenceKind& kind_ = sentence_kind({});
+  const SentenceKind& kind_ = sentence_kind(0);
   WordPieces pieces_;
   SentencePairsOptions options_;
   BlendedSamples<SentenceDataset> samples_;
@@ -96,7 +96,7 @@ class SentencePairs final : public Samples {
 std::unique_ptr<Samples> sentence_pairs(const TokenFiles& files, const Vocabulary& vocabulary,
                                         const SentencePairsOptions& options) {
   std::int64_t least = 3;
-  while (sentence_kind({}).most_masked(least) == 0) ++least;
+  while (sentence_kind(0).most_masked(least) == 0) ++least;
   require(options.choice.context >= least, "context is ", options.choice.context,
           ", of which megatron-core masks no token; give at least ", least);
   return std::make_unique<SentencePairs>(files, vocabulary, options);

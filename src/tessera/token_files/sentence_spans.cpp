@@ -42,7 +42,7 @@ class SentenceSpans final : public Samples {
  public:
   SentenceSpans(const TokenFiles& files, const Vocabulary& vocabulary,
                 const SentenceSpansOptions& options)
-      : kind_(sentence_kind({.written = options.choice.written})),
+      : kind_(sentence_kind(options.choice.written)),
         pieces_(spans_pieces(vocabulary, options)),
         options_(options) {
     check_room();

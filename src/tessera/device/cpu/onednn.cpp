@@ -58,6 +58,23 @@ Desc matrix(std::int64_t rows, std::int64_t cols, std::int64_t row, std::int64_t
   return {{rows, cols}, dnnl::memory::data_type::f32, dnnl::memory::dims{row, col}};
 }
 
+// What versions 2 and 3 of oneDNN write differently.
+#if DNNL_VERSION_MAJOR >= 3
+constexpr dnnl::cpu_isa kAnyIsa = dnnl::cpu_isa::isa_default;
+const_dnnl_memory_desc_t c_handle(const Desc& desc) { return desc.get(); }
+dnnl::matmul::primitive_desc matmul(const dnnl::engine& engine, const Desc& a, const Desc& b,
+                                    const Desc& c, const dnnl::primitive_attr& attributes) {
+  return {engine, a, b, c, attributes};
+}
+#else
+constexpr dnnl::cpu_isa kAnyIsa = dnnl::cpu_isa::all;
+const dnnl_memory_desc_t* c_handle(const Desc& desc) { return &desc.data; }
+dnnl::matmul::primitive_desc matmul(const dnnl::engine& engine, const Desc& a, const Desc& b,
+                                    const Desc& c, const dnnl::primitive_attr& attributes) {
+  return {{a, b, c}, attributes, engine};
+}
+#endif
+
 dnnl::primitive_attr attributes(bool accumulate) {
   dnnl::primitive_attr out;
   out.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -74,7 +91,7 @@ class MatrixView {
  public:
   MatrixView(const Desc& desc, const dnnl::engine& engine, const void* data) {
     const dnnl_status_t status =
-        dnnl_memory_create(&memory_, &desc.data, engine.get(),
+        dnnl_memory_create(&memory_, c_handle(desc), engine.get(),
                            const_cast<void*>(data));  // operands are only read
     check(status == dnnl_success, "oneDNN: status ", static_cast<int>(status));
   }
@@ -100,7 +117,7 @@ void cap_onednn(Isa isa) {
   const dnnl::cpu_isa most = isa == Isa::Baseline ? dnnl::cpu_isa::sse41
                              : isa == Isa::Avx2   ? dnnl::cpu_isa::avx2
                              : isa == Isa::Avx512 ? dnnl::cpu_isa::avx512_core
-                                                  : dnnl::cpu_isa::all;
+                                                  : kAnyIsa;
   require(dnnl::set_max_cpu_isa(most) == dnnl::status::success, "oneDNN cannot be capped at ",
           to_text(isa), ": it has run in this process before; make a device first");
 #else
@@ -121,10 +138,8 @@ struct Gemm::State {
   State(const GemmShape& s, Weights weights) : plain_b(matrix(s.k, s.n, s.b_row, s.b_col)) {
     const bool packed = weights == Weights::Packed;
     const Desc any({s.k, s.n}, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any);
-    desc = {
-        {matrix(s.m, s.k, s.a_row, s.a_col), packed ? any : plain_b, matrix(s.m, s.n, s.c_row, 1)},
-        attributes(s.accumulate),
-        engine};
+    desc = matmul(engine, matrix(s.m, s.k, s.a_row, s.a_col), packed ? any : plain_b,
+                  matrix(s.m, s.n, s.c_row, 1), attributes(s.accumulate));
     product = dnnl::matmul(desc);
     a = desc.src_desc(), b = desc.weights_desc(), c = desc.dst_desc();
     scratch = desc.scratchpad_desc();
