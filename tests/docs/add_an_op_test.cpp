@@ -160,7 +160,7 @@ TEST(AddAnOp, TheDeviceRunsItFusedAndInMicrobatches) {
   const std::unique_ptr<Device> device = make_cpu_device({.threads = 2});
   for (const std::int64_t microbatches : {1, 2}) {
     Executor executor(compile({{"step", graph, one_device(microbatches)}}, *device), *device);
-    std::ranges::copy(in.states.at("w").bytes(), executor.state("w").begin());
+    executor.write_state("w", in.states.at("w").bytes());
     executor.run("step", [&](BatchInputs& batch) {
       const HostTensor& x = in.batch.at("x");
       std::ranges::copy(x.bytes(), batch.fill("x", x.dtype()).begin());

@@ -168,7 +168,7 @@ TEST(Cache, OfOneDeviceIsWrittenInPlace) {
   }
   Executor executor(plan, *device);
   for (const StatePlan& state : plan.states)
-    EXPECT_TRUE(std::ranges::all_of(executor.state(state.state.path),
+    EXPECT_TRUE(std::ranges::all_of(executor.read_state(state.state.path).bytes,
                                     [](std::byte b) { return b == std::byte{0}; }));
   for (const Tokens& run : kRuns) {
     run_cached(executor, z, run, whole_part);
@@ -182,9 +182,12 @@ TEST(Cache, KeepsWhatLiesOutsideTheWindow) {
   const Sizes z;
   const auto device = make_cpu_device({.threads = 2});
   Executor executor(compile(cache_programs(z, one_device(1)), *device), *device);
-  const std::span<std::byte> keys = executor.state("layers.1.attn.keys");
-  for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<std::byte>(i % 61);
+  executor.write_state("layers.1.attn.keys", [](std::span<std::byte> keys) {
+    for (std::size_t i = 0; i < keys.size(); ++i) keys[i] = static_cast<std::byte>(i % 61);
+  });
   run_cached(executor, z, {"many", 18, 16}, whole_part);
+  const StateBytes after = executor.read_state("layers.1.attn.keys");
+  const std::span<const std::byte> keys = after.bytes;
   const HostTensor fresh = cut_tokens(all_tokens(z, 'k', 1), 18, 16);
   const std::int64_t row = z.g * z.e;
   for (std::int64_t i = 0; i < z.b * z.T * row; ++i) {

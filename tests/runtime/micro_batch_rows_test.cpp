@@ -62,8 +62,9 @@ Numbers on_devices(const std::string& mesh, const std::vector<std::string>& majo
                                coordinates_of(strategy.mesh, world.rank()));
     std::vector<float> share(static_cast<std::size_t>(mine.padded) * 3, kPadding);
     std::copy_n(x.begin() + mine.start * 3, mine.valid * 3, share.begin());
-    const std::span<std::byte> one = executor.state("one");
-    std::fill_n(reinterpret_cast<float*>(one.data()), one.size() / sizeof(float), 1.0F);
+    executor.write_state("one", [](std::span<std::byte> one) {
+      std::fill_n(reinterpret_cast<float*>(one.data()), one.size() / sizeof(float), 1.0F);
+    });
     executor.run("step", [&](BatchInputs& batch) { batch.set("x", share); });
     if (world.rank() != 0) return;
     out = {executor.scalar("step", "sum"), executor.scalar("step", "greatest"),

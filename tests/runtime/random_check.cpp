@@ -105,15 +105,14 @@ std::string differs(const HostTensor& got, const Expected& expected, Tally& tall
 
 HostTensor state_of(const Executor& executor, const Graph& graph, const State& state) {
   HostTensor out(graph.type(state.value));
-  std::memcpy(out.bytes().data(), executor.state(state.path).data(), out.bytes().size());
+  std::memcpy(out.bytes().data(), executor.read_state(state.path).bytes.data(), out.bytes().size());
   return out;
 }
 
 std::string run_wrong(const Graph& graph, std::uint64_t seed, Executor& executor,
                       const std::vector<Step>& steps, Tally& tally) {
   Bindings in = random_states(graph, seed);
-  for (const auto& [path, value] : in.states)
-    std::memcpy(executor.state(path).data(), value.bytes().data(), value.bytes().size());
+  for (const auto& [path, value] : in.states) executor.write_state(path, value.bytes());
   for (int step = 0; step < kSteps; ++step) {
     random_batch(graph, seed, step, in);
     UsedBytes used;

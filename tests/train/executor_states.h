@@ -1,8 +1,6 @@
 #pragma once
 /// Sets what an executor has learned, for tests that run a step from states they know.
 
-#include <cstring>
-
 #include "tessera/ops/interpret.h"
 #include "tessera/runtime/executor.h"
 
@@ -14,7 +12,7 @@ inline void set_states(Executor& executor, const Graph& graph, const Bindings& f
     const HostTensor& exact = from.states.at(state.path);
     HostTensor value(graph.type(state.value));
     for (std::int64_t i = 0; i < value.numel(); ++i) value.set(i, exact.at(i));
-    std::memcpy(executor.state(state.path).data(), value.bytes().data(), value.bytes().size());
+    executor.write_state(state.path, value.bytes());
   }
 }
 

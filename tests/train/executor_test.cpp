@@ -64,7 +64,8 @@ TEST_P(OnDevice, EqualsTheInterpreter) {
   Bindings in;
   for (const State& state : graph.states()) {
     HostTensor value(graph.type(state.value));
-    std::memcpy(value.bytes().data(), executor.state(state.path).data(), value.bytes().size());
+    std::memcpy(value.bytes().data(), executor.read_state(state.path).bytes.data(),
+                value.bytes().size());
     in.states.emplace(state.path, value);
   }
   Numbers numbers;
@@ -100,7 +101,8 @@ TEST_P(OnDevice, EqualsTheInterpreter) {
   EXPECT_EQ(highest, executor.plan().peak_bytes()) << "the plan is what was used, to the byte";
   for (const State& state : graph.states()) {
     HostTensor value(graph.type(state.value));
-    std::memcpy(value.bytes().data(), executor.state(state.path).data(), value.bytes().size());
+    std::memcpy(value.bytes().data(), executor.read_state(state.path).bytes.data(),
+                value.bytes().size());
     for (std::int64_t i = 0; i < value.numel(); ++i) {
       // Adam divides by the root of a squared gradient: where that is rounding noise, a step may
       // differ by twice its size.

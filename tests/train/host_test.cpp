@@ -115,8 +115,8 @@ Bits run_steps(const Spread& c, const OnHost& which, const std::string& folder) 
     }
     for (const StatePlan& state : plan.states) {
       if (!plan.has(state)) continue;
-      const std::span<const std::byte> bytes = executor.state(state.state.path);
-      mine.emplace_back(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+      const StateBytes its = executor.read_state(state.state.path);
+      mine.emplace_back(reinterpret_cast<const char*>(its.bytes.data()), its.bytes.size());
     }
     const std::scoped_lock lock(mutex);
     EXPECT_TRUE(executor.guard_intact());

@@ -225,8 +225,7 @@ TEST_P(SixteenBitStep, UsesTheMemoryOfIdleCopies) {
       std::map<std::string, HostTensor>& states = after.emplace_back();
       for (const State& state : graph.states()) {
         HostTensor value(graph.type(state.value));
-        const auto bytes = executor.state(state.path);
-        std::memcpy(value.bytes().data(), bytes.data(), bytes.size());
+        std::ranges::copy(executor.read_state(state.path).bytes, value.bytes().begin());
         states.emplace(state.path, value);
       }
     }
@@ -257,8 +256,10 @@ TEST_P(SixteenBitStep, ASkippedStepKeepsParametersAndMakesTheirCopies) {
     if (state.role != Role::Copy) continue;
     const std::string parameter = state.path.substr(0, state.path.rfind('.'));
     const HostTensor& before = inputs.states.find(parameter)->second;
-    EXPECT_TRUE(std::ranges::equal(executor.state(parameter), before.bytes())) << parameter;
-    EXPECT_TRUE(std::ranges::equal(executor.state(state.path), before.cast(DType::F16).bytes()))
+    EXPECT_TRUE(std::ranges::equal(executor.read_state(parameter).bytes, before.bytes()))
+        << parameter;
+    EXPECT_TRUE(
+        std::ranges::equal(executor.read_state(state.path).bytes, before.cast(DType::F16).bytes()))
         << parameter;
   }
 }

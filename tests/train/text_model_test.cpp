@@ -221,7 +221,9 @@ TEST_P(WrittenTexts, BeginWithNothingOfOthers) {
   run([&](RankGroup& group, TextModel& model) {
     for (const StatePlan& state : group.plan().states) {
       if (state.state.role != Role::Cache || !group.plan().has(state)) continue;
-      std::ranges::fill(group.executor().state(state.state.path), std::byte{0xff});
+      group.executor().write_state(state.state.path, [](std::span<std::byte> bytes) {
+        std::ranges::fill(bytes, std::byte{0xff});
+      });
     }
     const std::vector<Tokens> sources = sources_of(GetParam()),
                               texts = texts_of(GetParam().rows, 3);
@@ -427,8 +429,9 @@ TEST(TextModels, JudgeWhatTheyAreGiven) {
             std::string::npos);
 
   // Weights that are no numbers: an error, not a text.
-  const std::span<std::byte> weight = group.executor().state("decoder.norm.weight");
-  std::ranges::fill(weight, std::byte{0xff});
+  group.executor().write_state("decoder.norm.weight", [](std::span<std::byte> weight) {
+    std::ranges::fill(weight, std::byte{0xff});
+  });
   try {
     model.next(two);
     FAIL();

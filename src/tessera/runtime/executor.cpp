@@ -334,14 +334,12 @@ bool Executor::guard_intact() const {
   });
 }
 
-std::span<std::byte> Executor::state(std::string_view path) {
+std::span<std::byte> Executor::state(std::string_view path) const {
   const StatePlan* state = plan_.find_state(path);
   check(state != nullptr, "the plan has no state '", path, "'");
   return {address(state->place), static_cast<std::size_t>(state->type.bytes())};
 }
 
-std::span<const std::byte> Executor::state(std::string_view path) const {
-  return const_cast<Executor*>(this)->state(path);
-}
+StateBytes Executor::read_state(std::string_view path) const { return {state(path)}; }
 
 }  // namespace tessera

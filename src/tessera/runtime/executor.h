@@ -25,6 +25,13 @@
 
 namespace tessera {
 
+/// The bytes of a state in memory of this process: the state itself where it is there, else a copy
+/// that lives as long as this. Valid until the next run or write.
+struct StateBytes {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> copy = {};
+};
+
 /// One past the highest byte of each pool that a run wrote.
 using UsedBytes = PerMemory<std::int64_t>;
 
@@ -90,9 +97,20 @@ class Executor {
   /// The calls and bytes that this rank has sent, by the axes of groups ("dp", "cp.tp").
   std::map<std::string, Counts> sent() const;
 
-  /// The bytes of a state, in its type of the plan.
-  std::span<std::byte> state(std::string_view path);
-  std::span<const std::byte> state(std::string_view path) const;
+  /// A state of this rank, in its type of the plan.
+  StateBytes read_state(std::string_view path) const;
+  /// `fill(std::span<std::byte>)` writes all of its bytes.
+  template <std::invocable<std::span<std::byte>> Fill>
+  void write_state(std::string_view path, const Fill& fill) {
+    fill(state(path));
+  }
+  void write_state(std::string_view path, std::span<const std::byte> bytes) {
+    write_state(path, [&](std::span<std::byte> all) {
+      check(all.size() == bytes.size(), "state '", path, "' of ", all.size(), " bytes is set to ",
+            bytes.size());
+      std::ranges::copy(bytes, all.begin());
+    });
+  }
 
   /// False if a byte behind the end of a pool was written.
   bool guard_intact() const;
@@ -105,6 +123,7 @@ class Executor {
   struct Ready;  // a call with addresses
   struct Runnable;
   std::byte* address(const Place& place) const;
+  std::span<std::byte> state(std::string_view path) const;
   const Runnable& runnable(std::string_view program) const;
   Runnable& runnable(std::string_view program) {
     return const_cast<Runnable&>(std::as_const(*this).runnable(program));

@@ -59,7 +59,7 @@ RankGroup::RankGroup(Plan plan, Device& device, Communicator* world, ExecutorOpt
 
 std::int64_t RankGroup::count_of(std::string_view path) const {
   std::int64_t out = 0;
-  std::memcpy(&out, state(path).data(), sizeof out);
+  std::memcpy(&out, executor_.read_state(path).bytes.data(), sizeof out);
   return out;
 }
 
@@ -121,10 +121,11 @@ void RankGroup::write_shares(const std::string& folder, bool now) {
 
 void RankGroup::write_share(const std::string& folder, bool now) {
   const auto begin = [&] {
-    writer_->begin(folder,
-                   pieces_of(writer_->shares(), plan(),
-                             [&](std::string_view path) { return executor_.state(path); }),
-                   now);
+    std::vector<StateBytes> held;
+    const auto bytes_of = [&](std::string_view path) {
+      return held.emplace_back(executor_.read_state(path)).bytes;
+    };
+    writer_->begin(folder, pieces_of(writer_->shares(), plan(), bytes_of), now);
   };
   now ? run_alone(begin) : begin();
 }
@@ -215,41 +216,45 @@ UsedBytes RankGroup::all_used() {
 
 std::vector<CheckpointTensor> RankGroup::states() {
   send_order(Order::Gather);
+  forget_states();
   std::vector<CheckpointTensor> out;
   for (const StatePlan& state : plan().states) {
     if (!is_saved(state.state.role)) continue;
-    if (world_ != nullptr) gather(state);
     const std::string& path = state.state.path;
-    const std::span<const std::byte> bytes =
-        world_ == nullptr ? executor_.state(path) : gathered_.at(path).bytes();
-    out.push_back({path, whole_type(state), state.state.role, bytes});
+    const StateBytes& whole =
+        whole_states_.emplace_back(world_ == nullptr ? executor_.read_state(path) : gather(state));
+    out.push_back({path, whole_type(state), state.state.role, whole.bytes});
   }
   return out;
 }
 
 /// Every shard once, from the ranks of the first stage that has it, in order, to the leader.
-void RankGroup::gather(const StatePlan& state) {
+StateBytes RankGroup::gather(const StatePlan& state) {
   const Sharding& home = state.state.home->sharding;
   const Mesh& mesh = plan().mesh;
   const bool leads = world_->rank() == 0;
   if (!leads) {
-    if (plan().stage() != state.stages[0] || !speaks(home, at_)) return;
-    return world_->run(Collective::send(state.type.dtype, state.type.shape, 0, state.state.path),
-                       executor_.state(state.state.path).data(), nullptr);
+    if (plan().stage() != state.stages[0] || !speaks(home, at_)) return {};
+    const StateBytes mine = executor_.read_state(state.state.path);
+    world_->run(Collective::send(state.type.dtype, state.type.shape, 0, state.state.path),
+                mine.bytes.data(), nullptr);
+    return {};
   }
-  HostTensor& whole = gathered_[state.state.path] = HostTensor(whole_type(state));
+  const auto whole = std::make_shared<HostTensor>(whole_type(state));
   HostTensor shard(state.type);
   for (int r = 0; r < mesh.ranks(); ++r) {
     const Coordinates at = coordinates_of(mesh, r);
     if (!speaks(home, at)) continue;
     const int from = plan().rank_of(state.stages[0], r);
+    StateBytes its{shard.bytes()};
     if (from > 0)
       world_->run(Collective::recv(state.type.dtype, state.type.shape, from, state.state.path),
                   nullptr, shard.bytes().data());
-    paste_shard(
-        from > 0 ? std::span<const std::byte>(shard.bytes()) : executor_.state(state.state.path),
-        state.logical, state.type.dtype, home, mesh, at, whole.bytes());
+    else
+      its = executor_.read_state(state.state.path);
+    paste_shard(its.bytes, state.logical, state.type.dtype, home, mesh, at, whole->bytes());
   }
+  return {std::as_const(*whole).bytes(), whole};
 }
 
 void RankGroup::send_step(const StepRecord& record) { send_text(Order::Step, to_bytes(record)); }

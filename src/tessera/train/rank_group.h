@@ -26,7 +26,6 @@ class RankGroup {
 
   Executor& executor() { return executor_; }  // of this rank
   const Plan& plan() const { return executor_.plan(); }
-  std::span<const std::byte> state(std::string_view path) const { return executor_.state(path); }
   /// Of a state of Role::Counter.
   std::int64_t count_of(std::string_view path) const;
   int ranks() const { return world_ == nullptr ? 1 : world_->size(); }
@@ -75,10 +74,9 @@ class RankGroup {
   /// Runs long work that needs no other rank, while this rank shows the others, which may wait for
   /// it, that it is alive. `work` calls nothing of the group.
   void run_alone(const std::function<void()>& work);
-  /// All states that checkpoints hold, whole; on several ranks in memory that lives until
-  /// forget_states().
+  /// All states that checkpoints hold, whole; valid until the next run or forget_states().
   std::vector<CheckpointTensor> states();
-  void forget_states() { gathered_.clear(); }
+  void forget_states() { whole_states_.clear(); }
   /// The last call: the others return from follow().
   void stop();
 
@@ -126,7 +124,8 @@ class RankGroup {
   void run_copies();
   /// Of the others: what the leader loads.
   void load_ordered(Order what, const std::string& path);
-  void gather(const StatePlan& state);
+  /// On the leader, all of it.
+  StateBytes gather(const StatePlan& state);
 
   Executor executor_;
   Communicator* world_;
@@ -134,9 +133,9 @@ class RankGroup {
   std::int64_t step_ = 0;
   UsedBytes used_bytes_;
   RankWriter* writer_ = nullptr;
-  std::map<std::string, HostTensor> batches_;   // whole, by program and name
-  std::map<std::string, BatchInputs> inputs_;   // the same, by program
-  std::map<std::string, HostTensor> gathered_;  // by path
+  std::map<std::string, HostTensor> batches_;  // whole, by program and name
+  std::map<std::string, BatchInputs> inputs_;  // the same, by program
+  std::vector<StateBytes> whole_states_;
 };
 
 /// The tensors that a checkpoint must hold for the states of a plan: all but caches.

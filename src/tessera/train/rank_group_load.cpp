@@ -107,12 +107,13 @@ void RankGroup::load_shards(const PretrainedModel& from, std::string_view anew) 
     for (const StatePlan& state : plan().states) {
       const std::string& path = state.state.path;
       if (!plan().has(state) || !from.parameters().contains(path) || is_in(path, anew)) continue;
-      const std::span<std::byte> into = executor_.state(path);
-      if (world_ == nullptr) {
-        read_whole(from, path, into);
-      } else {
-        read_shard(from, path, state.state.home->sharding, plan().mesh, at_, into);
-      }
+      executor_.write_state(path, [&](std::span<std::byte> into) {
+        if (world_ == nullptr) {
+          read_whole(from, path, into);
+        } else {
+          read_shard(from, path, state.state.home->sharding, plan().mesh, at_, into);
+        }
+      });
     }
   });
 }
@@ -126,12 +127,13 @@ void RankGroup::load_shards(const Checkpoint& from, Order what, std::string_view
           (state.state.role != Role::Parameter || from.find(path) == nullptr || is_in(path, anew)))
         continue;
       if (!has_role(from, state.state.role)) continue;
-      const std::span<std::byte> into = executor_.state(state.state.path);
-      if (world_ == nullptr) {
-        from.read(state.state.path, into);
-      } else {
-        from.read_shard(state.state.path, state.state.home->sharding, plan().mesh, at_, into);
-      }
+      executor_.write_state(path, [&](std::span<std::byte> into) {
+        if (world_ == nullptr) {
+          from.read(path, into);
+        } else {
+          from.read_shard(path, state.state.home->sharding, plan().mesh, at_, into);
+        }
+      });
     }
   });
 }
