@@ -72,7 +72,7 @@ Outcome run(std::int64_t devices) {
     if (world.rank() > 0) return group.follow();
 
     group.run("net", fill);
-    out.z = group.executor().metric("net", "z");
+    out.z = group.engine().metric("net", "z");
     for (const RegionPlan& region : group.plan().program("net").regions) {
       for (const Call& call : region.calls) {
         if (call.transfer)

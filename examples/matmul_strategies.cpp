@@ -72,7 +72,7 @@ Outcome run(const ParallelStep& step) {
       batch.set("a", kA);
       batch.set("b", kB);
     });
-    const HostTensor c = group.executor().metric("product", "c");
+    const HostTensor c = group.engine().metric("product", "c");
     for (std::int64_t i = 0; i < c.numel(); ++i) out.product.push_back(static_cast<float>(c.at(i)));
     // The collectives are known before anything runs.
     for (const Flow& flow : flows_of(group.plan().program("product")))

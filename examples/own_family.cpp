@@ -110,11 +110,11 @@ std::vector<double> train_on_threads(const RunConfig& config) {
   Losses losses;
   run_ranks(static_cast<int>(complete.parallel.devices), [&](Communicator& world) {
     const std::unique_ptr<Device> device = make_cpu_device({.threads = 1});
-    if (world.rank() > 0) return follow(complete, *device, world);
+    if (world.rank() > 0) return follow(complete, CpuBackend(*device), world);
     TrainOptions options;
     options.callbacks = {&losses};
     if (world.size() > 1) options.world = &world;
-    train(std::move(*run), *device, options);
+    train(std::move(*run), CpuBackend(*device), options);
   });
   return losses.values;
 }

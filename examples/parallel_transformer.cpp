@@ -121,7 +121,7 @@ std::vector<double> train(const Strategy& how) {
     group.run("init");
     for (int i = 0; i < kSteps; ++i) {
       group.run("train", [&](BatchInputs& batch) { fill(random, batch); });
-      losses.push_back(group.executor().scalar("train", "loss"));
+      losses.push_back(group.engine().scalar("train", "loss"));
     }
     group.stop();
   });

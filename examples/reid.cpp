@@ -113,7 +113,7 @@ std::vector<double> run(const Sizes& sizes, std::int64_t devices, const Machine&
         for (std::int32_t& label : batch.fill<std::int32_t>("labels"))
           label = static_cast<std::int32_t>(++n * 5 % sizes.classes);
       });
-      losses.push_back(group.executor().scalar("train", "loss"));
+      losses.push_back(group.engine().scalar("train", "loss"));
     }
     group.stop();
   });

@@ -122,12 +122,12 @@ Outcome train(const Strategy& strategy, Communicator* world) {
     group.run("train", [&](BatchInputs& batch) {
       fill(random, batch.fill<float>("points"), batch.fill<std::int32_t>("labels"));
     });
-    out.losses.push_back(group.executor().scalar("train", "loss"));
+    out.losses.push_back(group.engine().scalar("train", "loss"));
   }
 
   group.run("predict",
             [&](BatchInputs& batch) { fill(random, batch.fill<float>("points"), truth); });
-  const HostTensor logits = group.executor().metric("predict", "logits");
+  const HostTensor logits = group.engine().metric("predict", "logits");
   for (std::int64_t i = 0; i < kPoints; ++i) {
     const bool inside = logits.at(2 * i + 1) > logits.at(2 * i);
     out.accuracy += inside == (truth[static_cast<std::size_t>(i)] == 1) ? 1.0 / kPoints : 0;

@@ -65,7 +65,7 @@ std::vector<double> train(const Strategy& strategy) {
         for (float& number : x) number = between(random);
         for (std::size_t row = 0; row < y.size(); ++row) y[row] = x[2 * row] * x[2 * row + 1];
       });
-      losses.push_back(group.executor().scalar("train", "loss"));
+      losses.push_back(group.engine().scalar("train", "loss"));
     }
     group.stop();
   });

@@ -83,4 +83,6 @@
 #include "tessera/device/isa.h"
 #include "tessera/machines/find_machine.h"
 #include "tessera/machines/machine_file.h"
+#include "tessera/runtime/backend.h"
+#include "tessera/runtime/engine.h"
 #include "tessera/runtime/executor.h"

@@ -52,7 +52,7 @@ class StepTest : public ::testing::Test {
     std::optional<PreparedRun> run = prepare_run(config, problems);
     problems.raise();
     const std::unique_ptr<Device> device = make_cpu_device({threads, -1});
-    train(std::move(*run), *device, {{&callback}});
+    train(std::move(*run), CpuBackend(*device), {{&callback}});
   }
 
   std::string folder_;

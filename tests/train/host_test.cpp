@@ -7,6 +7,7 @@
 
 #include "tessera/comm/local.h"
 #include "tessera/ops/collective.h"
+#include "tessera/runtime/executor.h"
 #include "tessera/train/rank_group.h"
 #include "train/host_plan.h"
 #include "train/staged_run.h"

@@ -71,10 +71,10 @@ class RowRun : public TrainerTest {
     const RunConfig complete = run.config;
     run_ranks(2, [&](Communicator& world) {
       const auto device = make_cpu_device({1, -1});
-      if (world.rank() > 0) return follow(complete, *device, world);
+      if (world.rank() > 0) return follow(complete, CpuBackend(*device), world);
       TrainOptions options;
       options.world = &world;
-      train(std::move(run), *device, options);
+      train(std::move(run), CpuBackend(*device), options);
     });
   }
 
@@ -108,8 +108,8 @@ SampleLoss loss_of_sample(RankGroup& group, const Task& task, const Samples& sam
     if (task.inputs.back().name == "first_seen")
       out.first_seen = copy(inputs.fill<std::int32_t>("first_seen"));
   });
-  out.sum = group.executor().scalar(kEvaluateProgram, sum_metric(task.means[0]));
-  out.count = group.executor().scalar(kEvaluateProgram, count_metric(task.means[0]));
+  out.sum = group.engine().scalar(kEvaluateProgram, sum_metric(task.means[0]));
+  out.count = group.engine().scalar(kEvaluateProgram, count_metric(task.means[0]));
   return out;
 }
 
@@ -213,7 +213,7 @@ TEST_F(RowRun, BucketsChangeNothingButThePadding) {
         group.run(program, [&](BatchInputs& inputs) {
           samples->fill(first, run.config.global_batch_size, inputs);
         });
-        return group.executor().scalar(program, "loss");
+        return group.engine().scalar(program, "loss");
       };
       const double expected = loss(*wide, kTrainProgram);
       EXPECT_NEAR(loss(*narrow, program_of.at(length)), expected, 1e-5 * expected)
@@ -260,7 +260,7 @@ TEST_F(RowRun, ProfilesAreOfTheLastBucket) {
   for (const nlohmann::json& event : profile.at("traceEvents"))
     calls += event.value("cat", "") == "kernel";
   const auto group = group_of(prepared(on_rows("like")).config);
-  EXPECT_EQ(calls, 2 * group->executor().calls_of_run(kTrainProgram));
+  EXPECT_EQ(calls, 2 * group->engine().calls_of_run(kTrainProgram));
 }
 
 TEST_F(RowRun, AnEpochHasEverySampleOnce) {

@@ -54,7 +54,7 @@ class ProfileTest : public testing::Test, public TrainCallback {
     std::optional<PreparedRun> prepared = prepare_run(config, problems);
     problems.raise();
     RunConfig out = prepared->config;
-    train(std::move(*prepared), *device_, {{this}});
+    train(std::move(*prepared), CpuBackend(*device_), {{this}});
     return out;
   }
 

@@ -36,7 +36,7 @@ TEST(RankGroup, InputsOfTheRunBeforeAreNotInputsOfThisOne) {
         for (const char* name : {"ids", "labels"})
           std::ranges::fill(batch.fill<std::int32_t>(name), 1);
       });
-      EXPECT_TRUE(std::isfinite(group.executor().scalar(kTrainProgram, "loss")));
+      EXPECT_TRUE(std::isfinite(group.engine().scalar(kTrainProgram, "loss")));
       group.run(kTrainProgram, [](BatchInputs& batch) {
         std::ranges::fill(batch.fill<std::int32_t>("labels"), 1);
       });

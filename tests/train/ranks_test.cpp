@@ -91,10 +91,10 @@ class RanksTest : public TrainerTest {
         static_cast<int>(complete.parallel.devices),
         [&](Communicator& world) {
           const auto device = make_cpu_device({1, -1});
-          if (world.rank() > 0) return follow(complete, *device, world, others);
+          if (world.rank() > 0) return follow(complete, CpuBackend(*device), world, others);
           TrainOptions mine = options;
           mine.world = &world;
-          out = train(std::move(*prepared), *device, mine);
+          out = train(std::move(*prepared), CpuBackend(*device), mine);
         },
         local);
     return out;
@@ -106,9 +106,9 @@ std::vector<StepTrace> trace(RunConfig config, std::int64_t steps) {
   complete(config);
   std::vector<StepTrace> out;
   if (config.parallel.devices == 1)
-    return trace_steps(config, steps, *make_cpu_device({1, -1}), nullptr);
+    return trace_steps(config, steps, CpuBackend(*make_cpu_device({1, -1})), nullptr);
   run_ranks(static_cast<int>(config.parallel.devices), [&](Communicator& world) {
-    auto mine = trace_steps(config, steps, *make_cpu_device({1, -1}), &world);
+    auto mine = trace_steps(config, steps, CpuBackend(*make_cpu_device({1, -1})), &world);
     if (world.rank() == 0) out = std::move(mine);
   });
   return out;
@@ -401,8 +401,8 @@ TEST_F(RanksTest, SavesKeepOffTheCoreThatComputes) {
   const RunConfig complete = prepared->config;
   run_ranks(2, [&](Communicator& world) {
     const auto device = make_cpu_device({.threads = 1, .first_core = world.rank()});
-    if (world.rank() > 0) return follow(complete, *device, world, {.calls = calls[1]});
-    train(std::move(*prepared), *device, {{}, nullptr, calls[0], &world});
+    if (world.rank() > 0) return follow(complete, CpuBackend(*device), world, {.calls = calls[1]});
+    train(std::move(*prepared), CpuBackend(*device), {{}, nullptr, calls[0], &world});
   });
   for (const auto& count : cores) EXPECT_EQ(count, CPU_COUNT(&all));
 }

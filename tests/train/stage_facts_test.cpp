@@ -52,10 +52,10 @@ class StageFacts : public TrainerTest {
     Summary out;
     run_ranks(4, [&](Communicator& world) {
       const auto device = make_cpu_device({1, -1});
-      if (world.rank() > 0) return follow(complete, *device, world);
+      if (world.rank() > 0) return follow(complete, CpuBackend(*device), world);
       TrainOptions options{{&start}};
       options.world = &world;
-      out = train(std::move(*prepared), *device, options).summary;
+      out = train(std::move(*prepared), CpuBackend(*device), options).summary;
     });
     return out;
   }
@@ -120,9 +120,10 @@ TEST(StagedVerify, SeesTheNumbersOfOneDevice) {
   const auto trace = [](RunConfig c) {
     complete(c);
     std::vector<StepTrace> out;
-    if (c.parallel.devices == 1) return trace_steps(c, 2, *make_cpu_device({1, -1}), nullptr);
+    if (c.parallel.devices == 1)
+      return trace_steps(c, 2, CpuBackend(*make_cpu_device({1, -1})), nullptr);
     run_ranks(static_cast<int>(c.parallel.devices), [&](Communicator& world) {
-      auto mine = trace_steps(c, 2, *make_cpu_device({1, -1}), &world);
+      auto mine = trace_steps(c, 2, CpuBackend(*make_cpu_device({1, -1})), &world);
       if (world.rank() == 0) out = std::move(mine);
     });
     return out;

@@ -96,7 +96,7 @@ class StagedRun {
       group.run(kTrainProgram, [&](BatchInputs& batch) { fill_inputs(batch, inputs_, step); });
       for (const NamedTensor& metric : group.plan().program(kTrainProgram).metrics) {
         if (metric.type.ndim() == 0)
-          out.metrics[metric.name].push_back(group.executor().scalar(kTrainProgram, metric.name));
+          out.metrics[metric.name].push_back(group.engine().scalar(kTrainProgram, metric.name));
       }
     }
     for (const CheckpointTensor& tensor : group.states()) {
@@ -118,7 +118,7 @@ class StagedRun {
       }
     }
     const std::scoped_lock lock(mutex_);  // failures are told one at a time
-    EXPECT_EQ(const_cast<RankGroup&>(group).executor().sent(), planned) << "rank " << rank;
+    EXPECT_EQ(const_cast<RankGroup&>(group).engine().sent(), planned) << "rank " << rank;
   }
 
   const Graph& step_;

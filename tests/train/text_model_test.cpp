@@ -112,7 +112,7 @@ std::vector<std::vector<double>> of_whole(RankGroup& group, const std::vector<To
       std::ranges::copy(std::span(texts[static_cast<std::size_t>(row)]).subspan(first),
                         ids.begin() + row * context);
   });
-  const HostTensor logits = group.executor().metric(kWhole, "logits");
+  const HostTensor logits = group.engine().metric(kWhole, "logits");
   const std::int64_t context = logits.shape()[1], width = logits.shape()[2];
   std::vector<std::vector<double>> out;
   for (std::int64_t row = 0; row < std::ssize(texts); ++row) {
@@ -148,7 +148,7 @@ class WrittenTexts : public testing::TestWithParam<WrittenCase> {
       model.begin(sources_of(s));
       EXPECT_EQ(model.rows(), s.rows);
       body(group, model);
-      EXPECT_TRUE(group.executor().guard_intact());
+      EXPECT_TRUE(group.engine().guard_intact());
       group.stop();
     };
     if (s.parallel.devices == 1) return rank(nullptr);
@@ -221,7 +221,7 @@ TEST_P(WrittenTexts, BeginWithNothingOfOthers) {
   run([&](RankGroup& group, TextModel& model) {
     for (const StatePlan& state : group.plan().states) {
       if (state.state.role != Role::Cache || !group.plan().has(state)) continue;
-      group.executor().write_state(state.state.path, [](std::span<std::byte> bytes) {
+      group.engine().write_state(state.state.path, [](std::span<std::byte> bytes) {
         std::ranges::fill(bytes, std::byte{0xff});
       });
     }
@@ -429,7 +429,7 @@ TEST(TextModels, JudgeWhatTheyAreGiven) {
             std::string::npos);
 
   // Weights that are no numbers: an error, not a text.
-  group.executor().write_state("decoder.norm.weight", [](std::span<std::byte> weight) {
+  group.engine().write_state("decoder.norm.weight", [](std::span<std::byte> weight) {
     std::ranges::fill(weight, std::byte{0xff});
   });
   try {

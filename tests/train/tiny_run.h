@@ -46,7 +46,7 @@ class TrainerTest : public testing::Test {
     Problems problems;
     std::optional<PreparedRun> prepared = prepare_run(config, problems);
     problems.raise();
-    return train(std::move(*prepared), *device_, options);
+    return train(std::move(*prepared), CpuBackend(*device_), options);
   }
 
   /// The first reason why a run is refused; empty: it is not.
@@ -63,10 +63,10 @@ class TrainerTest : public testing::Test {
     const RunConfig complete = prepared->config;
     run_ranks(static_cast<int>(complete.parallel.devices), [&](Communicator& world) {
       const auto device = make_cpu_device({1, -1});
-      if (world.rank() > 0) return follow(complete, *device, world);
+      if (world.rank() > 0) return follow(complete, CpuBackend(*device), world);
       TrainOptions options;
       options.world = &world;
-      train(std::move(*prepared), *device, options);
+      train(std::move(*prepared), CpuBackend(*device), options);
     });
   }
 

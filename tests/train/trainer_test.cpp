@@ -287,7 +287,7 @@ TEST_F(TrainerTest, RefusesAnOutputThatAnotherRunWroteMeanwhile) {
     run(c);
     const std::string before = file("run/metrics.jsonl");
     try {
-      train(std::move(late), *device_);
+      train(std::move(late), CpuBackend(*device_));
       ADD_FAILURE() << steps;
     } catch (const Error& error) {
       EXPECT_EQ(error.fault(), Fault::Resource);

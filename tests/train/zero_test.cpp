@@ -243,7 +243,7 @@ TEST(Traffic, ARunSendsWhatThePlanSays) {
       }
       const std::scoped_lock lock(mutex);  // failures are told one at a time
       EXPECT_GT(bytes_of(planned.begin()->second), 0);
-      EXPECT_EQ(group.executor().sent(), planned) << "rank " << world.rank();
+      EXPECT_EQ(group.engine().sent(), planned) << "rank " << world.rank();
     });
   }
 }

@@ -169,8 +169,8 @@ std::string comment_of(const RunConfig& config, bool launched) {
 
 Calibration calibrate(const RunConfig& config, Communicator* launched, Console& console) {
   Calibration out;
-  on_ranks(config, launched, console, [&](Communicator* world, Device& device) {
-    Machine machine = measured_machine(device, world);
+  on_ranks(config, launched, console, [&](Communicator* world, const Backend& backend) {
+    Machine machine = measured_machine(backend.device(), world);
     if (world == nullptr || world->rank() == 0) out.machine = machine;
   });
   RunConfig shared = config;
@@ -181,8 +181,8 @@ Calibration calibrate(const RunConfig& config, Communicator* launched, Console& 
     // Ranks may have fitted other constants: plans are made without any, so that all make the same.
     const RunConfig run = trial_config(config, trial, {});
     std::vector<double> times;
-    on_ranks(run, launched, console, [&](Communicator* world, Device& device) {
-      std::vector<double> mine = time_steps(run, kTimedSteps, device, world);
+    on_ranks(run, launched, console, [&](Communicator* world, const Backend& backend) {
+      std::vector<double> mine = time_steps(run, kTimedSteps, backend, world);
       if (!mine.empty()) times = std::move(mine);
     });
     if (times.empty()) continue;  // of another rank

@@ -198,9 +198,9 @@ int evaluate_on(Communicator* launched, const EvaluationAsked& asked, Console& c
   const WantedPrograms wanted{
       .train = false, .evaluate = programs.texts == 0, .texts = programs.texts};
   const RunSetup setup(config);
-  on_ranks(config, launched, console, [&](Communicator* world, Device& device) {
+  on_ranks(config, launched, console, [&](Communicator* world, const Backend& backend) {
     const int rank = world == nullptr ? 0 : world->rank();
-    RankGroup group(compile_programs(setup, wanted, device, rank).plan, device, world, kFast);
+    RankGroup group(compile_programs(setup, wanted, backend, rank).plan, backend, world, kFast);
     if (rank > 0) return group.follow();
     load_weights(group, *evaluation);
     if (asked.predicts) {

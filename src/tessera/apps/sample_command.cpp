@@ -261,11 +261,11 @@ int sample_on(Communicator* launched, SampleRequest request, Console& console) {
   for (const std::string& notice : request.notices) console.err << "notice: " << notice << "\n";
   const RunSetup setup(config);
   const WantedPrograms wanted{.train = false, .evaluate = false, .texts = writing.texts};
-  on_ranks(config, launched, console, [&](Communicator* world, Device& device) {
+  on_ranks(config, launched, console, [&](Communicator* world, const Backend& backend) {
     const int rank = world == nullptr ? 0 : world->rank();
     std::optional<RankGroup> made;
     naming_texts(request, writing.texts, [&] {
-      made.emplace(compile_programs(setup, wanted, device, rank).plan, device, world, kFast);
+      made.emplace(compile_programs(setup, wanted, backend, rank).plan, backend, world, kFast);
     });
     RankGroup& group = *made;
     if (rank > 0) return group.follow();

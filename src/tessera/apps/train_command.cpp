@@ -204,25 +204,25 @@ int train_on(Communicator* launched, bool first_here, const TrainRequest& reques
                       counted(num_usable_cores(), "core")),
                  console);
   TrainResult result;
-  const auto lead = [&](Communicator* world, Device& device) {
+  const auto lead = [&](Communicator* world, const Backend& backend) {
     TrainOptions options{request.callbacks, &stop};
     if (slow) options.callbacks.push_back(&*slow);  // before the run's first line
     if (shown) options.callbacks.push_back(display.get());
     options.callbacks.push_back(&starting);
     options.world = world;
     options.tells_ranks = !shown && launched != nullptr;
-    options.executor = kFast;
+    options.engine = kFast;
     options.saves = request.saves;
-    result = train(std::move(*run), device, options);
+    result = train(std::move(*run), backend, options);
   };
   TrainOptions following;
   if (first_here) following.callbacks = request.callbacks;
-  following.executor = kFast;
+  following.engine = kFast;
   const bool leads = launched == nullptr || launched->rank() == 0;
   try {
-    on_ranks(config, launched, console, [&](Communicator* world, Device& device) {
-      if (world == nullptr || world->rank() == 0) return lead(world, device);
-      follow(config, device, *world, following);
+    on_ranks(config, launched, console, [&](Communicator* world, const Backend& backend) {
+      if (world == nullptr || world->rank() == 0) return lead(world, backend);
+      follow(config, backend, *world, following);
     });
     display->finish();
     if (!leads) return 0;

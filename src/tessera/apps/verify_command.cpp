@@ -128,8 +128,8 @@ int verify_on(Communicator* launched, const VerifyRequest& request, Console& con
   const RunConfig config = complete_config(launched, request, console);
 
   std::vector<StepTrace> mesh, one;
-  on_ranks(config, launched, console, [&](Communicator* world, Device& device) {
-    std::vector<StepTrace> trace = trace_steps(config, config.steps, device, world);
+  on_ranks(config, launched, console, [&](Communicator* world, const Backend& backend) {
+    std::vector<StepTrace> trace = trace_steps(config, config.steps, backend, world);
     if (world == nullptr || world->rank() == 0) mesh = std::move(trace);
   });
   if (launched != nullptr && launched->rank() > 0) return 0;
@@ -137,8 +137,8 @@ int verify_on(Communicator* launched, const VerifyRequest& request, Console& con
   alone.parallel = {};
   alone.micro_batch_size = alone.global_batch_size;
   work_alone(launched, [&] {
-    on_ranks(alone, nullptr, console, [&](Communicator*, Device& device) {
-      one = trace_steps(alone, alone.steps, device, nullptr);
+    on_ranks(alone, nullptr, console, [&](Communicator*, const Backend& backend) {
+      one = trace_steps(alone, alone.steps, backend, nullptr);
     });
   });
   VerifyReport report = compare_traces(one, mesh);

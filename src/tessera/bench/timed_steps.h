@@ -12,7 +12,7 @@ namespace tessera {
 
 /// Seconds of so many training steps on random batches, after one that is not counted; on rank 0,
 /// empty on the others. `config` is complete and has a vocabulary size; every rank calls it.
-std::vector<double> time_steps(const RunConfig& config, std::int64_t steps, Device& device,
+std::vector<double> time_steps(const RunConfig& config, std::int64_t steps, const Backend& backend,
                                Communicator* world);
 
 }  // namespace tessera

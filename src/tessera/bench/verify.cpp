@@ -77,7 +77,7 @@ double relative(double one, double mesh) {
 
 }  // namespace
 
-std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, Device& device,
+std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, const Backend& backend,
                                    Communicator* world) {
   config.dump_dir.clear();
   // 16-bit rounding depends on the order of sums by far more than an error of the mesh may hide in;
@@ -86,11 +86,11 @@ std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, Device&
   const RunSetup setup(std::move(config));
   const WantedPrograms wanted{.evaluate = false, .texts = 0, .gradients = true, .rounded = false};
   const int rank = world == nullptr ? 0 : world->rank();
-  RankGroup group(compile_programs(setup, wanted, device, rank).plan, device, world);
+  RankGroup group(compile_programs(setup, wanted, backend, rank).plan, backend, world);
   std::vector<StepTrace> out;
   run_random_steps(group, setup, steps, [&](double) {
     StepTrace trace;
-    const Executor& mine = group.executor();
+    const Engine& mine = group.engine();
     trace.loss = mine.scalar(kTrainProgram, "loss");
     trace.grad_norm = mine.scalar(kTrainProgram, "grad_norm");
     trace.lr = mine.scalar(kTrainProgram, "lr");

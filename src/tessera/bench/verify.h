@@ -23,7 +23,7 @@ struct StepTrace {
 /// Runs `steps` training steps of `config` (complete, with a vocabulary size) on random tokens, the
 /// same on any mesh. Mixed precision computes with its copies and sums, but in f32. On ranks but 0
 /// the result is empty.
-std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, Device& device,
+std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, const Backend& backend,
                                    Communicator* world);
 
 /// The largest difference of one tensor between the mesh and one device.

@@ -170,20 +170,23 @@ void require_kernels(const RunConfig& config) {
 }
 
 void on_ranks(const RunConfig& config, Communicator* launched, Console& console,
-              const std::function<void(Communicator*, Device&)>& body) {
+              const std::function<void(Communicator*, const Backend&)>& body) {
   require_kernels(config);
   const int devices = static_cast<int>(config.parallel.devices);
+  const auto on_device = [&](Communicator* world, const Communicator* sharing, bool pinned) {
+    const std::unique_ptr<Device> device = device_of(config, sharing, pinned);
+    body(world, CpuBackend(*device));
+  };
   if (launched != nullptr) {
     // The launcher pins processes, or has its reasons not to.
-    return body(devices == 1 ? nullptr : launched, *device_of(config, launched, false));
+    return on_device(devices == 1 ? nullptr : launched, launched, false);
   }
-  if (devices == 1) return body(nullptr, *device_of(config, nullptr, false));
+  if (devices == 1) return on_device(nullptr, nullptr, false);
   LocalOptions options;
   options.deadline = deadline_of(config);
   options.stuck = [&](const std::string& report) { end_process(report, console); };
   run_ranks(
-      devices, [&](Communicator& world) { body(&world, *device_of(config, &world, true)); },
-      options);
+      devices, [&](Communicator& world) { on_device(&world, &world, true); }, options);
 }
 
 }  // namespace tessera

@@ -19,7 +19,7 @@
 #include "tessera/config/problems.h"
 #include "tessera/device/device.h"
 #include "tessera/launch/console.h"
-#include "tessera/runtime/executor.h"
+#include "tessera/runtime/backend.h"
 
 namespace tessera {
 
@@ -55,7 +55,7 @@ int on_launched_ranks(const RanksCommand& command, Console& console, const RankB
 void take_launched_devices(RunConfig& config, bool given, Communicator* world, Problems& problems);
 
 /// Commands run plans that tests have run with poisoned memory.
-inline constexpr ExecutorOptions kFast{.poison = false};
+inline constexpr EngineOptions kFast{.poison = false};
 
 /// Sets threads of a rank: where none are told, its share of the cores, of those of `launched`
 /// ranks or of this machine.
@@ -79,6 +79,6 @@ void require_kernels(const RunConfig& config);
 /// nullptr where there is one rank. A thread that hangs is told on `console`, and ends the process.
 /// Errors: as require_kernels.
 void on_ranks(const RunConfig& config, Communicator* launched, Console& console,
-              const std::function<void(Communicator* world, Device& device)>& body);
+              const std::function<void(Communicator* world, const Backend& backend)>& body);
 
 }  // namespace tessera

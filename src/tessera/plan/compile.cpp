@@ -223,6 +223,7 @@ class RankPlan {
       : device_(device), options_(options), states_(options.guard_bytes) {
     plan_.mesh = mesh;
     plan_.stages = stages;
+    plan_.seed = options.seed;
     plan_.rank = rank;
     plan_.cut = cut;
     plan_.guard_bytes = options.guard_bytes;
@@ -251,6 +252,7 @@ class RankPlan {
 
   void add(const std::string& name, Program program, const InputRanges& ranges) {
     const Passes pass = passes(name);
+    const auto local = options_.keeps_local ? std::make_shared<const Program>(program) : nullptr;
     if (options_.optimize.strips)
       program = pass("strips", [&] { return strips(std::move(program), options_.strips); });
     if (options_.optimize.advance)
@@ -265,6 +267,7 @@ class RankPlan {
           name, program, time, states_, device_,
           {options_.seed, plan_.rank, options_.optimize.shares_buffers, options_.exact_layout});
     }));
+    plan_.programs.back().local = local;
     for (NamedTensor& input : plan_.programs.back().batch) {
       if (const auto its = ranges.find(input.name); its != ranges.end()) input.range = its->second;
     }

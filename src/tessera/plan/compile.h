@@ -61,6 +61,8 @@ struct CompileOptions {
   /// Free bytes on both sides of every buffer, which the executor fills and checks after every
   /// call: a multiple of kAlignment, for tests.
   std::int64_t guard_bytes = 0;
+  /// Keeps what each program computes, before the passes that are for kernels: ProgramPlan::local.
+  bool keeps_local = false;
   /// Called after each pass with its program, its name and the graphs it leaves (one, or one per
   /// region).
   std::function<void(const std::string& program, const std::string& pass,

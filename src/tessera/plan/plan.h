@@ -165,6 +165,8 @@ struct BucketUse {
 
 struct ProgramPlan {
   std::string name;
+  /// What it computes on this rank, in Form::Local; null unless CompileOptions::keeps_local.
+  std::shared_ptr<const Program> local = {};
   std::int64_t microbatches = 1;
   std::int32_t transfers = 0;  // their tickets are 0 ... transfers - 1
   std::vector<RegionPlan> regions;
@@ -211,9 +213,10 @@ struct StatePlan {
 
 /// Everything that one rank runs.
 struct Plan {
-  Mesh mesh;       // of the ranks of one stage: without axes of time
-  int stages = 1;  // of the pipeline
-  int rank = 0;    // of the world: the ranks of stage 0 come first, then those of stage 1, ...
+  Mesh mesh;               // of the ranks of one stage: without axes of time
+  int stages = 1;          // of the pipeline
+  std::uint64_t seed = 1;  // of random ops
+  int rank = 0;  // of the world: the ranks of stage 0 come first, then those of stage 1, ...
   std::vector<ChunkPin> cut;      // the blocks of each chunk; empty: one chunk
   std::vector<StatePlan> states;  // of all stages, in an order that all ranks share
   std::vector<ConstantPlan> constants;

@@ -103,7 +103,7 @@ StepRecord OwnLoop::backward(const SampleBatch& batch) {
     group.run(kTrainProgram,
               [&](BatchInputs& inputs) { samples_->fill(batch.first, batch.count, inputs); });
     const auto number = [&](const char* name) {
-      return group.executor().scalar(kTrainProgram, name);
+      return group.engine().scalar(kTrainProgram, name);
     };
     out.loss = number("loss"), out.lr = number("lr"), out.grad_norm = number("grad_norm");
     out.ok = number("ok") != 0;
@@ -126,7 +126,7 @@ EvalPrediction OwnLoop::gather() {
     on_leader([&](RankGroup& group) {
       group.run(kEvaluateProgram,
                 [&](BatchInputs& inputs) { held_out->fill(first, batch, inputs); });
-      measured.add(group.executor(), first, std::min(batch, held_out->size() - first));
+      measured.add(group.engine(), first, std::min(batch, held_out->size() - first));
     });
   }
   judge->scores();
@@ -174,11 +174,11 @@ void OwnLoop::on_leader(const std::function<void(RankGroup& group)>& work) {
 void OwnLoop::run_ranks_of(Console& console) {
   std::exception_ptr failure;
   try {
-    on_ranks(config(), nullptr, console, [&](Communicator* world, Device& device) {
+    on_ranks(config(), nullptr, console, [&](Communicator* world, const Backend& backend) {
       WantedPrograms wanted = wanted_programs(*setup_);
       wanted.texts = 0;
       const int rank = world == nullptr ? 0 : world->rank();
-      RankGroup group(compile_programs(*setup_, wanted, device, rank).plan, device, world, kFast);
+      RankGroup group(compile_programs(*setup_, wanted, backend, rank).plan, backend, world, kFast);
       if (rank > 0) return group.follow();
       lead(group);
     });

@@ -136,7 +136,7 @@ std::int64_t most_copies(const Plan& plan) {
 
 }  // namespace
 
-Executor::Executor(Plan plan, Device& device, Communicator* world, ExecutorOptions options)
+Executor::Executor(Plan plan, Device& device, Communicator* world, EngineOptions options)
     : plan_(std::move(plan)), device_(device), world_(world), options_(options) {
   const std::int64_t ranks = plan_.ranks();
   check(ranks == (world == nullptr ? 1 : world->size()), "a plan of ", ranks,
@@ -297,29 +297,17 @@ std::size_t Executor::calls_of_run(std::string_view name) const {
   return out;
 }
 
-const NamedTensor& Executor::find_metric(std::string_view program, std::string_view name) const {
-  const Runnable& of = runnable(program);
-  for (const NamedTensor& metric : of.plan->metrics) {
-    if (metric.name != name) continue;
-    if (last_ != &of)
-      fail(Fault::Usage, "metric '", name, "' of program '", program, "' is read ",
-           last_ == nullptr ? std::string("before any run")
-                            : text("after program '", last_->plan->name, "' ran"),
-           "; run the program, and read its metrics before another one runs");
-    return metric;
-  }
-  throw Broken(text("program '", program, "' has no metric '", name, "'"));
-}
-
 HostTensor Executor::metric(std::string_view program, std::string_view name) const {
-  const NamedTensor& metric = find_metric(program, name);
+  const NamedTensor& metric =
+      find_metric(plan_, last_ == nullptr ? nullptr : last_->plan, program, name);
   HostTensor out(metric.type);
   device_.copy(out.bytes().data(), address(metric.place), out.type().bytes());
   return out;
 }
 
 double Executor::scalar(std::string_view program, std::string_view name) const {
-  const NamedTensor& metric = find_metric(program, name);
+  const NamedTensor& metric =
+      find_metric(plan_, last_ == nullptr ? nullptr : last_->plan, program, name);
   std::array<std::byte, 16> value;  // more than any element takes
   device_.copy(value.data(), address(metric.place), size_of(metric.type.dtype));
   return element(metric.type.dtype, value.data(), 0);
@@ -339,7 +327,5 @@ std::span<std::byte> Executor::state(std::string_view path) const {
   check(state != nullptr, "the plan has no state '", path, "'");
   return {address(state->place), static_cast<std::size_t>(state->type.bytes())};
 }
-
-StateBytes Executor::read_state(std::string_view path) const { return {state(path)}; }
 
 }  // namespace tessera

@@ -7,10 +7,9 @@
 /// for each run. Several threads for copies between memories: one makes them in the order of the
 /// plan.
 ///
-/// The executor: runs the calls of a planned program in order, on one rank.
+/// The executor: runs the calls of a planned program in order, on one rank, with kernels of a device
+/// whose memory is this process's.
 
-#include <algorithm>
-#include <concepts>
 #include <map>
 #include <memory>
 #include <span>
@@ -18,112 +17,45 @@
 #include <string_view>
 #include <vector>
 
-#include "tessera/comm/communicator.h"
-#include "tessera/plan/plan.h"
-#include "tessera/tensor/batch_inputs.h"
-#include "tessera/tensor/host_tensor.h"
+#include "tessera/runtime/engine.h"
 
 namespace tessera {
 
-/// The bytes of a state in memory of this process: the state itself where it is there, else a copy
-/// that lives as long as this. Valid until the next run or write.
-struct StateBytes {
-  std::span<const std::byte> bytes;
-  std::shared_ptr<const void> copy = {};
-};
-
-/// One past the highest byte of each pool that a run wrote.
-using UsedBytes = PerMemory<std::int64_t>;
-
-/// When a call ran, on a monotonic clock. `call` points into the executor's plan.
-struct CallTime {
-  const Call* call = nullptr;
-  Action action;
-  std::int64_t begin_ns = 0, end_ns = 0;
-};
-
-struct ExecutorOptions {
-  /// After every run the work sections are filled with bytes that are NaN as floats, all but the
-  /// metrics of that run: a program or a caller that reads what an earlier run left computes NaN,
-  /// on every machine. Costs a write of the work sections per run.
-  bool poison = true;
-};
-
-struct RunOptions {
-  /// Each call that runs is added: reserve what calls_of_run says, and nothing is allocated.
-  std::vector<CallTime>* times = nullptr;
-  /// Set to what the run wrote. Proof that the plan is the truth: the work sections are filled with
-  /// a pattern first, and what differs from it was written. Every other run has another pattern, as
-  /// the last byte written may happen to equal one.
-  UsedBytes* used_bytes = nullptr;
-};
-
-class Executor {
+/// With RunOptions::used_bytes it proves that the plan is the truth: the work sections are filled
+/// with a pattern first, and what differs from it was written. Every other run has another pattern,
+/// as the last byte written may happen to equal one.
+class Executor final : public Engine {
  public:
   /// Allocates the plan's pools and writes the constants; states are zero until they
   /// are set or a program writes them. Device and world must outlive the executor. `world`: where
-  /// the plan is of one rank of several; all ranks make their executors together, then run the same
-  /// programs in the same order.
-  Executor(Plan plan, Device& device, Communicator* world = nullptr, ExecutorOptions options = {});
-  ~Executor();
+  /// the plan is of one rank of several.
+  Executor(Plan plan, Device& device, Communicator* world = nullptr, EngineOptions options = {});
+  ~Executor() override;
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
 
-  const Plan& plan() const { return plan_; }
-
-  /// Runs all actions of a program on the batch inputs that `fill(BatchInputs&)` writes, all of
-  /// them. Between runs there are none: their memory is used for other values.
-  /// Errors: Fault::Usage: an input that was not filled; its program, its name and what to do.
-  template <std::invocable<BatchInputs&> Fill>
-  void run(std::string_view program, const Fill& fill, const RunOptions& options = {}) {
-    fill(begin(program, options));
-    finish(program, options);
-  }
-  /// Runs a program without batch inputs.
-  void run(std::string_view program, const RunOptions& options = {}) {
-    begin(program, options);
-    finish(program, options);
-  }
-  /// run() in two steps: the inputs, to be filled, and the run on them.
-  BatchInputs& begin(std::string_view program, const RunOptions& options);
-  void finish(std::string_view program, const RunOptions& options);
-  /// How many calls run() makes.
-  std::size_t calls_of_run(std::string_view program) const;
-  /// A metric of the last run. Errors: Fault::Usage: another program has run since.
-  HostTensor metric(std::string_view program, std::string_view name) const;
-  /// One that is a number. Allocates nothing.
-  double scalar(std::string_view program, std::string_view name) const;
-
-  /// The calls and bytes that this rank has sent, by the axes of groups ("dp", "cp.tp").
-  std::map<std::string, Counts> sent() const;
-
-  /// A state of this rank, in its type of the plan.
-  StateBytes read_state(std::string_view path) const;
-  /// `fill(std::span<std::byte>)` writes all of its bytes.
-  template <std::invocable<std::span<std::byte>> Fill>
-  void write_state(std::string_view path, const Fill& fill) {
-    fill(state(path));
-  }
-  void write_state(std::string_view path, std::span<const std::byte> bytes) {
-    write_state(path, [&](std::span<std::byte> all) {
-      check(all.size() == bytes.size(), "state '", path, "' of ", all.size(), " bytes is set to ",
-            bytes.size());
-      std::ranges::copy(bytes, all.begin());
-    });
-  }
-
-  /// False if a byte behind the end of a pool was written.
-  bool guard_intact() const;
-  /// Bytes of the pool on the device that are on huge pages, as far as the system says.
-  std::int64_t huge_page_bytes() const {
+  const Plan& plan() const override { return plan_; }
+  BatchInputs& begin(std::string_view program, const RunOptions& options) override;
+  void finish(std::string_view program, const RunOptions& options) override;
+  std::size_t calls_of_run(std::string_view program) const override;
+  HostTensor metric(std::string_view program, std::string_view name) const override;
+  /// Allocates nothing.
+  double scalar(std::string_view program, std::string_view name) const override;
+  std::map<std::string, Counts> sent() const override;
+  /// The memory of the state itself.
+  StateBytes read_state(std::string_view path) const override { return {state(path)}; }
+  bool guard_intact() const override;
+  std::int64_t huge_page_bytes() const override {
     return std::min(device_.huge_page_bytes(pools_.device), plan_.peak_bytes());
   }
 
  private:
   struct Ready;  // a call with addresses
   struct Runnable;
-  std::byte* address(const Place& place) const;
+  std::span<std::byte> begin_write(std::string_view path) override { return state(path); }
+  void end_write(std::string_view) override {}
   std::span<std::byte> state(std::string_view path) const;
+  std::byte* address(const Place& place) const;
   const Runnable& runnable(std::string_view program) const;
   Runnable& runnable(std::string_view program) {
     return const_cast<Runnable&>(std::as_const(*this).runnable(program));
@@ -132,14 +64,13 @@ class Executor {
   void fill_work(std::byte with);
   /// One past the highest byte of the pool that is not `pattern`, in the work section.
   std::int64_t end_of_used(Memory memory, std::byte pattern) const;
-  const NamedTensor& find_metric(std::string_view program, std::string_view name) const;
 
   Communicator* group(const Transfer& transfer);
 
   Plan plan_;
   Device& device_;
   Communicator* world_;
-  ExecutorOptions options_;
+  EngineOptions options_;
   struct Joined {
     std::string axes;
     std::unique_ptr<Communicator> group;

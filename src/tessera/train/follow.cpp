@@ -8,15 +8,15 @@
 
 namespace tessera {
 
-void follow(const RunConfig& config, Device& device, Communicator& world,
+void follow(const RunConfig& config, const Backend& backend, Communicator& world,
             const TrainOptions& options) {
   auto background = background_thread(config);
   const RunSetup setup(config);
-  Plan plan = compile_programs(setup, wanted_programs(setup), device, world.rank()).plan;
+  Plan plan = compile_programs(setup, wanted_programs(setup), backend, world.rank()).plan;
   require_within_cap(config, requirements_of_all(plan, &world));
-  short_of_memory(config, plan, device, &world);
+  short_of_memory(config, plan, backend.device(), &world);
   RankWriter share(plan, save_options(config, options.calls), std::move(background));
-  RankGroup group(std::move(plan), device, &world, options.executor);
+  RankGroup group(std::move(plan), backend, &world, options.engine);
   group.set_writer(share);
   group.follow(options.callbacks);
 }

@@ -3,18 +3,17 @@
 #include <algorithm>
 
 #include "tessera/models/family.h"
-#include "tessera/runtime/rates.h"
 
 namespace tessera {
 
-double product_rate_for(const RunSetup& setup, std::int64_t steps, Device& device) {
+double product_rate_for(const RunSetup& setup, std::int64_t steps, const Backend& backend) {
   constexpr double kMost = 0.5, kLeast = 0.01, kGuessedFlopsPerSecond = 5e10, kShare = 0.01;
   const ModelConfig& m = setup.config.model;
   const auto width = static_cast<double>(m.width);
   const double weights = 12 * static_cast<double>(layer_count(m)) * width * width,
                tokens = static_cast<double>(setup.tokens_per_step());
   const double work = 6 * weights * tokens * static_cast<double>(steps);  // of products, about
-  return product_rate(device, std::clamp(kShare * work / kGuessedFlopsPerSecond, kLeast, kMost));
+  return backend.product_rate(std::clamp(kShare * work / kGuessedFlopsPerSecond, kLeast, kMost));
 }
 
 std::optional<double> utilization(double model_flops, double seconds, double flops_per_s) {

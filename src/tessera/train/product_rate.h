@@ -10,7 +10,7 @@ namespace tessera {
 
 /// FLOP/s of the best f32 product of one device, measured for half a second at most, and for about
 /// a hundredth of what a run of so many `steps` may take.
-double product_rate_for(const RunSetup& setup, std::int64_t steps, Device& device);
+double product_rate_for(const RunSetup& setup, std::int64_t steps, const Backend& backend);
 
 /// MFU, model FLOPs utilization: of `flops_per_s`, the best product rate of all devices, the share
 /// that `model_flops` in `seconds` are. None above 1: the rate was measured while other programs

@@ -162,6 +162,7 @@ Compiled compile_programs(const RunSetup& setup, const WantedPrograms& wanted, D
   out.resident_before = resident_bytes();
   CompileOptions options = setup.compile;
   options.rank = rank;
+  options.keeps_local = wanted.local;
   Observer observer(setup.config, wanted, rank, out);
   options.observe = std::ref(observer);
   // Of one stage alone, nothing could be compared.
@@ -180,6 +181,12 @@ Compiled compile_programs(const RunSetup& setup, const WantedPrograms& wanted, D
   out.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   out.resident_after = resident_bytes();
   return out;
+}
+
+Compiled compile_programs(const RunSetup& setup, WantedPrograms wanted, const Backend& backend,
+                          int rank) {
+  wanted.local = backend.reads_programs();
+  return compile_programs(setup, wanted, backend.device(), rank);
 }
 
 std::vector<const Plan*> plans_of(const Compiled& compiled) {

@@ -9,6 +9,7 @@
 #include "tessera/config/run_needs.h"
 #include "tessera/models/task.h"
 #include "tessera/plan/compile.h"
+#include "tessera/runtime/backend.h"
 #include "tessera/train/run_setup.h"
 
 namespace tessera {
@@ -52,6 +53,7 @@ struct WantedPrograms {
   bool rounded = true;     // false: mixed precision computes all in f32, as a comparison wants it
   bool placed = false;     // keep the placed graph of train
   bool stages = false;     // compile the plan of the first rank of every stage
+  bool local = false;      // keep what programs compute (ProgramPlan::local)
   PassCheck* check = nullptr;  // compares numbers before and after each pass (with `stages`)
 };
 
@@ -71,6 +73,9 @@ WantedPrograms wanted_programs(const RunSetup& setup);
 /// rank 0 those of all stages and its own, the first rank of each later stage those of its own. The
 /// times of a pass are those of all stages together.
 Compiled compile_programs(const RunSetup& setup, const WantedPrograms& wanted, Device& device,
+                          int rank = 0);
+/// For a run on that backend.
+Compiled compile_programs(const RunSetup& setup, WantedPrograms wanted, const Backend& backend,
                           int rank = 0);
 
 /// How many numbers the model has.

@@ -42,10 +42,10 @@ std::vector<TensorEntry> entries_of(const Plan& plan) {
   return out;
 }
 
-RankGroup::RankGroup(Plan plan, Device& device, Communicator* world, ExecutorOptions options)
-    : executor_(std::move(plan), device, world, options),
+RankGroup::RankGroup(Plan plan, const Backend& backend, Communicator* world, EngineOptions options)
+    : engine_(backend.start(std::move(plan), world, options)),
       world_(world),
-      at_(coordinates_of(executor_.plan().mesh, executor_.plan().rank_in_stage())) {
+      at_(coordinates_of(engine_->plan().mesh, engine_->plan().rank_in_stage())) {
   if (world_ == nullptr) return;
   for (const ProgramPlan& program : this->plan().programs) {
     BatchInputs& inputs = inputs_.try_emplace(program.name, program.name).first->second;
@@ -59,7 +59,7 @@ RankGroup::RankGroup(Plan plan, Device& device, Communicator* world, ExecutorOpt
 
 std::int64_t RankGroup::count_of(std::string_view path) const {
   std::int64_t out = 0;
-  std::memcpy(&out, executor_.read_state(path).bytes.data(), sizeof out);
+  std::memcpy(&out, engine_->read_state(path).bytes.data(), sizeof out);
   return out;
 }
 
@@ -123,7 +123,7 @@ void RankGroup::write_share(const std::string& folder, bool now) {
   const auto begin = [&] {
     std::vector<StateBytes> held;
     const auto bytes_of = [&](std::string_view path) {
-      return held.emplace_back(executor_.read_state(path)).bytes;
+      return held.emplace_back(engine_->read_state(path)).bytes;
     };
     writer_->begin(folder, pieces_of(writer_->shares(), plan(), bytes_of), now);
   };
@@ -179,22 +179,22 @@ void RankGroup::finish(const std::string& program, BatchInputs& shards, const Ru
     send_order(measured ? Order::RunMeasured : Order::Run, &what - plan().programs.data());
     share_batch(what, shards);
   }
-  executor_.finish(program, options);
+  engine_->finish(program, options);
   if (measured) note_used(program, *options.used_bytes);
 }
 
 void RankGroup::run_led(const ProgramPlan& program, bool measured) {
   UsedBytes used;
   const RunOptions options{.used_bytes = measured ? &used : nullptr};
-  share_batch(program, executor_.begin(program.name, options));
-  executor_.finish(program.name, options);
+  share_batch(program, engine_->begin(program.name, options));
+  engine_->finish(program.name, options);
   if (measured) note_used(program.name, used);
 }
 
 void RankGroup::note_used(const std::string& program, const UsedBytes& bytes) {
   for (const Memory memory : kMemories)
     used_bytes_[memory] = std::max(used_bytes_[memory], bytes[memory]);
-  check(executor_.guard_intact(), "program ", program, " wrote beyond the end of a pool");
+  check(engine_->guard_intact(), "program ", program, " wrote beyond the end of a pool");
 }
 
 UsedBytes RankGroup::most_used_bytes() {
@@ -222,7 +222,7 @@ std::vector<CheckpointTensor> RankGroup::states() {
     if (!is_saved(state.state.role)) continue;
     const std::string& path = state.state.path;
     const StateBytes& whole =
-        whole_states_.emplace_back(world_ == nullptr ? executor_.read_state(path) : gather(state));
+        whole_states_.emplace_back(world_ == nullptr ? engine_->read_state(path) : gather(state));
     out.push_back({path, whole_type(state), state.state.role, whole.bytes});
   }
   return out;
@@ -235,7 +235,7 @@ StateBytes RankGroup::gather(const StatePlan& state) {
   const bool leads = world_->rank() == 0;
   if (!leads) {
     if (plan().stage() != state.stages[0] || !speaks(home, at_)) return {};
-    const StateBytes mine = executor_.read_state(state.state.path);
+    const StateBytes mine = engine_->read_state(state.state.path);
     world_->run(Collective::send(state.type.dtype, state.type.shape, 0, state.state.path),
                 mine.bytes.data(), nullptr);
     return {};
@@ -251,7 +251,7 @@ StateBytes RankGroup::gather(const StatePlan& state) {
       world_->run(Collective::recv(state.type.dtype, state.type.shape, from, state.state.path),
                   nullptr, shard.bytes().data());
     else
-      its = executor_.read_state(state.state.path);
+      its = engine_->read_state(state.state.path);
     paste_shard(its.bytes, state.logical, state.type.dtype, home, mesh, at, whole->bytes());
   }
   return {std::as_const(*whole).bytes(), whole};

@@ -1,15 +1,16 @@
 #pragma once
-/// The executors of all ranks behind one interface: rank 0 leads, the others follow.
+/// The engines of all ranks behind one interface: rank 0 leads, the others follow.
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/pretrained/pretrained_model.h"
-#include "tessera/runtime/executor.h"
+#include "tessera/runtime/backend.h"
 #include "tessera/train/callbacks.h"
 
 namespace tessera {
@@ -21,11 +22,14 @@ class RankWriter;
 /// follow(). The leader sees whole batch inputs, metrics and states, whatever the mesh.
 class RankGroup {
  public:
-  /// `world`: nullptr if there is one rank. Errors and order of calls as of Executor.
-  RankGroup(Plan plan, Device& device, Communicator* world = nullptr, ExecutorOptions options = {});
+  /// `world`: nullptr if there is one rank. Errors and order of calls as of Engine.
+  RankGroup(Plan plan, const Backend& backend, Communicator* world = nullptr,
+            EngineOptions options = {});
+  RankGroup(Plan plan, Device& device, Communicator* world = nullptr, EngineOptions options = {})
+      : RankGroup(std::move(plan), CpuBackend(device), world, options) {}
 
-  Executor& executor() { return executor_; }  // of this rank
-  const Plan& plan() const { return executor_.plan(); }
+  Engine& engine() { return *engine_; }  // of this rank
+  const Plan& plan() const { return engine_->plan(); }
   /// Of a state of Role::Counter.
   std::int64_t count_of(std::string_view path) const;
   int ranks() const { return world_ == nullptr ? 1 : world_->size(); }
@@ -33,11 +37,11 @@ class RankGroup {
   void set_writer(RankWriter& writer) { writer_ = &writer; }
 
   // Of the leader:
-  /// As Executor::run: `fill` writes all batch inputs of this run, whole. With `used_bytes` every
+  /// As Engine::run: `fill` writes all batch inputs of this run, whole. With `used_bytes` every
   /// rank measures what it uses.
   template <std::invocable<BatchInputs&> Fill>
   void run(const std::string& program, const Fill& fill, const RunOptions& options = {}) {
-    BatchInputs& shards = executor_.begin(program, options);
+    BatchInputs& shards = engine_->begin(program, options);
     fill(world_ == nullptr ? shards : whole_inputs(program));
     finish(program, shards, options);
   }
@@ -127,7 +131,7 @@ class RankGroup {
   /// On the leader, all of it.
   StateBytes gather(const StatePlan& state);
 
-  Executor executor_;
+  std::unique_ptr<Engine> engine_;
   Communicator* world_;
   Coordinates at_;
   std::int64_t step_ = 0;

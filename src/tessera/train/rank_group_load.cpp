@@ -107,7 +107,7 @@ void RankGroup::load_shards(const PretrainedModel& from, std::string_view anew) 
     for (const StatePlan& state : plan().states) {
       const std::string& path = state.state.path;
       if (!plan().has(state) || !from.parameters().contains(path) || is_in(path, anew)) continue;
-      executor_.write_state(path, [&](std::span<std::byte> into) {
+      engine_->write_state(path, [&](std::span<std::byte> into) {
         if (world_ == nullptr) {
           read_whole(from, path, into);
         } else {
@@ -127,7 +127,7 @@ void RankGroup::load_shards(const Checkpoint& from, Order what, std::string_view
           (state.state.role != Role::Parameter || from.find(path) == nullptr || is_in(path, anew)))
         continue;
       if (!has_role(from, state.state.role)) continue;
-      executor_.write_state(path, [&](std::span<std::byte> into) {
+      engine_->write_state(path, [&](std::span<std::byte> into) {
         if (world_ == nullptr) {
           from.read(path, into);
         } else {

@@ -5,18 +5,18 @@
 
 namespace tessera {
 
-Recorder::Recorder(std::string path, std::int64_t steps, Device& device)
+Recorder::Recorder(std::string path, std::int64_t steps, const Backend& backend)
     : path_(std::move(path)), steps_(steps) {
   // Without a commit it leaves nothing: told now, not after the steps.
   const AtomicFile can_be_written(path_);
-  profile_.device = device.name();
-  profile_.rates = measure_rates(device);
+  profile_.device = backend.name();
+  profile_.rates = measure_rates(backend.device());
 }
 
-void Recorder::reserve(const Executor& executor, std::string_view program) {
+void Recorder::reserve(const Engine& engine, std::string_view program) {
   const auto steps = static_cast<std::size_t>(steps_);
   profile_.steps.reserve(steps);
-  profile_.calls.reserve(steps * executor.calls_of_run(program));
+  profile_.calls.reserve(steps * engine.calls_of_run(program));
 }
 
 void Recorder::step_done(std::int64_t step, Clock::time_point begin, Clock::time_point end) {

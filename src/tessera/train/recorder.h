@@ -4,6 +4,7 @@
 #include <chrono>
 #include <string>
 
+#include "tessera/runtime/backend.h"
 #include "tessera/runtime/profile.h"
 
 namespace tessera {
@@ -13,11 +14,11 @@ class Recorder {
   /// Steps that warm caches and threads up before the first that is recorded.
   static constexpr std::int64_t kWarmUp = 2;
 
-  /// Measures what the device can do. Errors: Fault::Resource: `path` cannot be written.
-  Recorder(std::string path, std::int64_t steps, Device& device);
+  /// Measures what the backend's device can do. Errors: Fault::Resource: `path` cannot be written.
+  Recorder(std::string path, std::int64_t steps, const Backend& backend);
 
   /// Makes room for all that will be recorded: a step allocates nothing.
-  void reserve(const Executor& executor, std::string_view program);
+  void reserve(const Engine& engine, std::string_view program);
 
   /// Where the calls of the step at hand go; nullptr where it is not recorded.
   std::vector<CallTime>* calls_of_step() { return recording() ? &profile_.calls : nullptr; }

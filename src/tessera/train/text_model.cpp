@@ -126,7 +126,7 @@ std::vector<std::vector<double>> TextModel::next(std::span<const Tokens> texts) 
     program = feed(texts, begin, count);
     held_ += count;
   }
-  const HostTensor logits = group_.executor().metric(program, "logits");
+  const HostTensor logits = group_.engine().metric(program, "logits");
   const std::int64_t width = logits.numel() / rows_;
   std::vector<std::vector<double>> out;
   for (std::int64_t row = 0; row < rows_; ++row)

@@ -41,7 +41,7 @@ bool due(std::int64_t every, std::int64_t step) { return every > 0 && step % eve
 
 class Trainer {
  public:
-  Trainer(PreparedRun run, Device& device, const TrainOptions& options);
+  Trainer(PreparedRun run, const Backend& backend, const TrainOptions& options);
   TrainResult run();
 
  private:
@@ -103,11 +103,11 @@ class Trainer {
   RunRequirements facts_;    // of all ranks
 };
 
-Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
+Trainer::Trainer(PreparedRun run, const Backend& backend, const TrainOptions& options)
     : run_(std::move(run)),
       options_(options),
-      isa_(device.isa()),
-      f32_products_(device.f32_products()),
+      isa_(backend.isa()),
+      f32_products_(backend.f32_products()),
       setup_(run_.config, run_.task),
       samples_(task().train_samples(*run_.data, sample_choices(config()))),
       held_out_(validates(config(), task())
@@ -125,9 +125,9 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   for (const std::string& notice : run_.notices) tell(&TrainCallback::on_notice, notice);
   auto background = background_thread(config());
   if (!config().profile.empty())
-    recorder_.emplace(absolute_path(config().profile), config().profile_steps, device);
-  product_rate_ = product_rate_for(setup_, last_ - step_, device);
-  Compiled compiled = compile_programs(setup_, wanted_programs(setup_), device);
+    recorder_.emplace(absolute_path(config().profile), config().profile_steps, backend);
+  product_rate_ = product_rate_for(setup_, last_ - step_, backend);
+  Compiled compiled = compile_programs(setup_, wanted_programs(setup_), backend);
   facts_ = requirements_of_all(compiled.plan, options_.world);
   require_within_cap(config(), facts_);
   RunStart start = run_start(setup_, compiled, facts_);
@@ -135,13 +135,14 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
   start.first_step = step_;
   start.product_flops_per_s = product_rate_;
   tell(&TrainCallback::on_start, start);
-  const std::string shortage = short_of_memory(config(), compiled.plan, device, options_.world);
+  const std::string shortage =
+      short_of_memory(config(), compiled.plan, backend.device(), options_.world);
   if (!shortage.empty()) tell(&TrainCallback::on_notice, shortage);
   share_.emplace(compiled.plan, save_options(config(), options_.calls), std::move(background));
   memory_.outside = outside_arena(compiled, run_.data->find_texts() == nullptr
                                                 ? 0
                                                 : std::ssize(run_.data->texts().tokens.all()));
-  group_.emplace(std::move(compiled.plan), device, options_.world, options_.executor);
+  group_.emplace(std::move(compiled.plan), backend, options_.world, options_.engine);
   group_->set_writer(*share_);
   runs_.emplace(*group_);
   saves_.emplace(
@@ -149,9 +150,9 @@ Trainer::Trainer(PreparedRun run, Device& device, const TrainOptions& options)
       [this] { return checkpoint_record(run_, step_, samples()); }, [this] { return ended(); });
   texts_.emplace(*group_, task(), run_, held_out_ ? *held_out_ : *samples_, options_);
   memory_.arena_bytes = group_->plan().peak_bytes();
-  memory_.huge_page_bytes = group_->executor().huge_page_bytes();
+  memory_.huge_page_bytes = group_->engine().huge_page_bytes();
   tell(&TrainCallback::on_memory, memory_);
-  if (recorder_) recorder_->reserve(group_->executor(), kTrainProgram);
+  if (recorder_) recorder_->reserve(group_->engine(), kTrainProgram);
   group_->require_shared_folder(absolute_path(checkpoints_folder(config())), options_.calls);
   if (run_.from) {
     group_->load(*run_.from);
@@ -235,9 +236,7 @@ StepRecord Trainer::attempt() {
       recorder != nullptr ? recorder->calls_of_step() : nullptr);
   const Clock::time_point end = Clock::now();
   out.seconds = between(begin, end);
-  const auto metric = [&](const char* name) {
-    return group_->executor().scalar(program.name, name);
-  };
+  const auto metric = [&](const char* name) { return group_->engine().scalar(program.name, name); };
   out.step = ++step_;
   group_->set_step(step_);
   if (recorder != nullptr) recorder->step_done(step_, begin, end);
@@ -383,8 +382,8 @@ Summary Trainer::summary() {
 
 }  // namespace
 
-TrainResult train(PreparedRun run, Device& device, const TrainOptions& options) {
-  return Trainer(std::move(run), device, options).run();
+TrainResult train(PreparedRun run, const Backend& backend, const TrainOptions& options) {
+  return Trainer(std::move(run), backend, options).run();
 }
 
 }  // namespace tessera

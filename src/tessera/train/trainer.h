@@ -12,8 +12,7 @@
 
 #include "tessera/checkpoint/checkpoint_calls.h"
 #include "tessera/comm/communicator.h"
-#include "tessera/device/device.h"
-#include "tessera/runtime/executor.h"
+#include "tessera/runtime/backend.h"
 #include "tessera/train/callbacks.h"
 #include "tessera/train/metrics.h"
 #include "tessera/train/prepare.h"
@@ -28,7 +27,7 @@ struct TrainOptions {
   FileCalls calls = {};           // of saves and metrics; tests let them fail
   Communicator* world = nullptr;  // where there are several devices; this is its rank 0
   bool tells_ranks = false;       // of every step, so that callbacks of follow() hear of it
-  ExecutorOptions executor = {};
+  EngineOptions engine = {};
   bool saves = true;  // false: what was trained is lost, as after a measurement
 };
 
@@ -58,12 +57,12 @@ struct TrainResult {
 ///         at the end, failed.
 ///         Fault::Checkpoint: damage, or other tensors than the model's.
 ///         Fault::Numerics: three steps in a row were inf or nan; what they leave is saved.
-TrainResult train(PreparedRun run, Device& device, const TrainOptions& options = {});
+TrainResult train(PreparedRun run, const Backend& backend, const TrainOptions& options = {});
 
 /// For the other ranks, while rank 0 trains. `config` is that of its PreparedRun; with
 /// options.calls this rank writes its share of checkpoints. Callbacks hear of steps alone, where
 /// rank 0 tells them (TrainOptions::tells_ranks).
-void follow(const RunConfig& config, Device& device, Communicator& world,
+void follow(const RunConfig& config, const Backend& backend, Communicator& world,
             const TrainOptions& options = {});
 
 }  // namespace tessera

@@ -11,12 +11,12 @@ namespace tessera {
 Validation::Validation(const std::vector<TaskMean>& means, Judge* judge)
     : means_(means), judge_(judge), sums_(means.size()), counts_(means.size()) {}
 
-void Validation::add(const Executor& executor, std::int64_t first, std::int64_t count) {
+void Validation::add(const Engine& engine, std::int64_t first, std::int64_t count) {
   for (std::size_t i = 0; i < means_.size(); ++i) {
-    sums_[i] += executor.scalar(kEvaluateProgram, sum_metric(means_[i]));
-    counts_[i] += executor.scalar(kEvaluateProgram, count_metric(means_[i]));
+    sums_[i] += engine.scalar(kEvaluateProgram, sum_metric(means_[i]));
+    counts_[i] += engine.scalar(kEvaluateProgram, count_metric(means_[i]));
   }
-  if (judge_ != nullptr) judge_->add(first, count, predictions_of(executor));
+  if (judge_ != nullptr) judge_->add(first, count, predictions_of(engine));
 }
 
 double Validation::loss() const {
@@ -45,17 +45,17 @@ bool measure_samples(MeasuredRuns& runs, const Samples& samples, std::int64_t ba
   for (std::int64_t first = 0; first < size; first += batch) {
     if (stopped()) return false;
     runs.run(kEvaluateProgram, [&](BatchInputs& inputs) { samples.fill(first, batch, inputs); });
-    measured.add(runs.group().executor(), first, std::min(batch, size - first));
+    measured.add(runs.group().engine(), first, std::min(batch, size - first));
   }
   return true;
 }
 
-Predictions predictions_of(const Executor& executor) {
+Predictions predictions_of(const Engine& engine) {
   const std::string prefix = prediction_metric("");
   Predictions out;
-  for (const NamedTensor& metric : executor.plan().program(kEvaluateProgram).metrics) {
+  for (const NamedTensor& metric : engine.plan().program(kEvaluateProgram).metrics) {
     if (!metric.name.starts_with(prefix)) continue;
-    HostTensor value = executor.metric(kEvaluateProgram, metric.name);
+    HostTensor value = engine.metric(kEvaluateProgram, metric.name);
     if (value.dtype() != DType::F32) value = value.cast(DType::F32);
     out.emplace(metric.name.substr(prefix.size()), std::move(value));
   }

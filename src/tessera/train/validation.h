@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "tessera/models/task.h"
-#include "tessera/runtime/executor.h"
+#include "tessera/runtime/engine.h"
 #include "tessera/train/callbacks.h"
 #include "tessera/train/measured_runs.h"
 
@@ -19,7 +19,7 @@ class Validation {
   explicit Validation(const std::vector<TaskMean>& means, Judge* judge = nullptr);
 
   /// Adds what the last run measured, of samples [first, first + count).
-  void add(const Executor& executor, std::int64_t first, std::int64_t count);
+  void add(const Engine& engine, std::int64_t first, std::int64_t count);
   double loss() const;
   /// Of the mean of such a name.
   double mean(std::string_view name) const;
@@ -40,7 +40,7 @@ bool measure_samples(MeasuredRuns& runs, const Samples& samples, std::int64_t ba
                      Validation& measured, const std::function<bool()>& stopped);
 
 /// What program "evaluate" predicted in its last run.
-Predictions predictions_of(const Executor& executor);
+Predictions predictions_of(const Engine& engine);
 
 /// The file of what was predicted after an epoch, in the folder OUTPUT: "predictions-epoch-1.tsv".
 std::string predictions_file(std::int64_t epoch);
