@@ -1,6 +1,7 @@
 #include "tessera/pjrt/topology.h"
 
 #include <algorithm>
+#include <cctype>
 
 #include "tessera/pjrt/c/call.h"
 #include "tessera/pjrt/c/gpu_descriptions.h"
@@ -20,18 +21,38 @@ Handle<c::TopologyDescription> create_topology(const Plugin& plugin, const std::
   return Handle<c::TopologyDescription>(plugin, create.topology);
 }
 
+Topology described_topology(const Plugin& plugin, const c::GpuDescription& gpu, int hosts,
+                            int devices) {
+  const std::string counts = text("1x", hosts, "x", devices);
+  return Topology(plugin, "", {{"target_config", gpu.text}, {"topology", counts}});
+}
+
+/// Those that the plugin compiles for: plugins have the descriptions of other platforms' GPUs too,
+/// and do not refuse them.
+std::vector<c::GpuDescription> known_gpus(const Plugin& plugin) {
+  std::vector<c::GpuDescription> known = c::gpu_descriptions(plugin.file());
+  if (known.empty()) return known;
+  std::string own = described_topology(plugin, known[0], 1, 1).platform_name();
+  for (char& letter : own) letter = static_cast<char>(std::toupper(letter));
+  std::erase_if(known, [&](const c::GpuDescription& gpu) { return gpu.platform != own; });
+  return known;
+}
+
 /// The description that has that name, or the only one with that part in it.
 const c::GpuDescription& gpu_of(const Plugin& plugin, std::string_view gpu,
                                 const std::vector<c::GpuDescription>& known) {
   std::vector<const c::GpuDescription*> found;
-  std::vector<std::string> names;
+  std::vector<std::string> names, all;
   for (const c::GpuDescription& row : known) {
     if (row.name == gpu) return row;
-    if (row.name.find(gpu) != std::string::npos) found.push_back(&row);
+    all.push_back(row.name);
+    if (row.name.find(gpu) == std::string::npos) continue;
+    found.push_back(&row);
     names.push_back(row.name);
   }
+  require(!known.empty(), plugin.file(), " has no description of a GPU; give a plugin for GPUs");
   require(found.size() == 1, plugin.file(), " has descriptions of ", found.size(), " GPUs called ",
-          gpu, names.empty() ? "; it is no plugin for GPUs" : "; give one of ", join(names));
+          gpu, "; give one of ", join(found.empty() ? all : names));
   return *found[0];
 }
 
@@ -75,15 +96,13 @@ Compiled Topology::compile(std::string_view mlir, const CompileOptions& options)
 Topology gpu_topology(const Plugin& plugin, std::string_view gpu, int hosts, int devices) {
   require(hosts >= 1 && devices >= 1, "a topology of ", hosts, " hosts with ", devices,
           " GPUs; give at least one of each");
-  const std::vector<c::GpuDescription> known = c::gpu_descriptions(plugin.file());
-  const c::GpuDescription& found = gpu_of(plugin, gpu, known);
-  return Topology(plugin, "",
-                  {{"target_config", found.text}, {"topology", text("1x", hosts, "x", devices)}});
+  const std::vector<c::GpuDescription> known = known_gpus(plugin);
+  return described_topology(plugin, gpu_of(plugin, gpu, known), hosts, devices);
 }
 
 std::vector<std::string> gpu_names(const Plugin& plugin) {
   std::vector<std::string> out;
-  for (const c::GpuDescription& row : c::gpu_descriptions(plugin.file())) out.push_back(row.name);
+  for (const c::GpuDescription& row : known_gpus(plugin)) out.push_back(row.name);
   return out;
 }
 

@@ -38,7 +38,8 @@ class Topology {
 /// one of them has, such as "H200". Errors: Fault::Usage: no such GPU, with those that there are.
 Topology gpu_topology(const Plugin& plugin, std::string_view gpu, int hosts, int devices);
 
-/// The GPUs that XLA's plugin for CUDA or ROCm has descriptions of. Reads the plugin's file.
+/// The GPUs of its platform that XLA's plugin for CUDA or ROCm has descriptions of; none for others.
+/// Reads the plugin's file.
 std::vector<std::string> gpu_names(const Plugin& plugin);
 
 }  // namespace tessera::pjrt

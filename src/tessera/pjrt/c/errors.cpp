@@ -63,6 +63,10 @@ std::string_view advice_for(Call call, const Meaning& meaning) {
                  : "no device of this plugin can be used: is there one, is its driver loaded, and "
                    "is it new enough?";
     case Call::PluginInitialize: return "take another version of the plugin";
+    case Call::ClientCompile:
+    case Call::Compile:
+      if (meaning.code != Code::Unknown) break;
+      return "the compiler cannot read the module: take a newer version of the plugin";
     case Call::ExecutableDeserializeAndLoad:
       return "it was written by another version, or for another device: compile the program again";
     default: break;
