@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include "tessera/base/printable.h"
 #include "tessera/pjrt/c/call.h"
@@ -52,6 +51,8 @@ const Meaning& meaning_of(Code code) {
   return kUnknown;
 }
 
+bool is_compile(Call call) { return call == Call::ClientCompile || call == Call::Compile; }
+
 /// What a call that failed is most likely for: where a plugin's own words are about its insides.
 std::string_view advice_for(Call call, const Meaning& meaning) {
   const bool refused = meaning.fault == Fault::Usage;
@@ -63,13 +64,12 @@ std::string_view advice_for(Call call, const Meaning& meaning) {
                  : "no device of this plugin can be used: is there one, is its driver loaded, and "
                    "is it new enough?";
     case Call::PluginInitialize: return "take another version of the plugin";
-    case Call::ClientCompile:
-    case Call::Compile:
-      if (meaning.code != Code::Unknown) break;
-      return "the compiler cannot read the module: take a newer version of the plugin";
     case Call::ExecutableDeserializeAndLoad:
       return "it was written by another version, or for another device: compile the program again";
     default: break;
+  }
+  if (is_compile(call) && meaning.code == Code::Unknown) {
+    return "the compiler cannot read the module: take a newer version of the plugin";
   }
   return meaning.advice;
 }
@@ -116,8 +116,9 @@ void fail_call(const Plugin& plugin, Call call, Error* error) {
   const std::string message = message_of(plugin, error);
   destroy_error(plugin, error);
   const std::string_view advice = advice_for(call, meaning);
-  fail(meaning.fault, plugin.file(), ": ", name_of(call), ": ", meaning.name, ": ", message,
-       advice.empty() ? "" : "; ", advice);
+  const bool unreadable = is_compile(call) && meaning.code == Code::Unknown;
+  fail(unreadable ? Fault::Usage : meaning.fault, plugin.file(), ": ", name_of(call), ": ",
+       meaning.name, ": ", message, advice.empty() ? "" : "; ", advice);
 }
 
 void fail_missing(const Plugin& plugin, Call call) {
