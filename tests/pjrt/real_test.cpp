@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-#include <numeric>
+#include <algorithm>
 
 #include "pjrt/real_plugin.h"
+#include "pjrt/test_plugin.h"
 #include "tessera/pjrt/executable.h"
 
 namespace tessera::pjrt {
@@ -106,6 +106,81 @@ TEST_P(RealPlugin, RunsReplicasWithADonatedState) {
   }
   EXPECT_EQ(read(states[0]), (Floats{33, 66, 99, 132}));
   EXPECT_EQ(read(states[1]), (Floats{33, 66, 99, 132}));
+}
+
+/// A product of [2,3] and [3,2], in which a wrong order of dims would be seen.
+constexpr std::string_view kProduct = R"(module @product {
+  func.func public @main(%x: tensor<2x3xf32>, %y: tensor<3x2xf32>) -> (tensor<2x2xf32>, tensor<2xi1>) {
+    %d = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0], precision = [HIGHEST, HIGHEST]
+        : (tensor<2x3xf32>, tensor<3x2xf32>) -> tensor<2x2xf32>
+    %t = stablehlo.constant dense<[true, false]> : tensor<2xi1>
+    return %d, %t : tensor<2x2xf32>, tensor<2xi1>
+  }
+})";
+
+TEST_P(RealPlugin, SerialisesAndLoads) {
+  const Client one = client(1);
+  const Device& device = one.local_devices()[0];
+  const Floats x = {1, 2, 3, 4, 5, 6}, y = {1, 0, 0, 1, 2, 2};
+  const auto put_matrix = [&](const Floats& values, const Shape& shape) {
+    return to_device(one, std::as_bytes(std::span(values)), DType::F32, shape, device);
+  };
+  const Buffer left = put_matrix(x, {2, 3}), right = put_matrix(y, {3, 2});
+  const Executable compiled = compile(one, kProduct);
+  const TensorTypes types = {{DType::F32, {2, 2}, {}}, {DType::Bool, {2}, {}}};
+  EXPECT_EQ(compiled.compiled().output_types(), types);
+  EXPECT_EQ(compiled.compiled().memory().argument, 48);
+  EXPECT_FALSE(compiled.compiled().optimized().code.empty());
+  const std::string bytes = compiled.compiled().serialize();
+  const Executable loaded = load(one, bytes);
+  for (const Executable* const program : {&compiled, &loaded}) {
+    const Results results = program->execute({{&left, &right}});
+    EXPECT_EQ(read(results[0][0]), (Floats{7, 8, 16, 17}));
+    EXPECT_EQ(results[0][1].type(), types[1]);
+  }
+  EXPECT_TRUE(has(error_of([&] { load(one, "damaged"); }), "compile the program again"));
+}
+
+TEST_P(RealPlugin, CopiesBetweenDevicesAndMemories) {
+  const Client two = client(2);
+  const Floats values = {1, 2, 3};
+  const Buffer first = put(two, values, two.local_devices()[0]);
+  const Buffer second = first.copy_to(two.local_devices()[1]);
+  EXPECT_EQ(second.device(), two.local_devices()[1].id);
+  const Buffer pinned = first.copy_to(two.local_devices()[1], "pinned_host");
+  EXPECT_EQ(pinned.memory_kind(), "pinned_host");
+  const Buffer made = put(two, values, two.local_devices()[0], "pinned_host");
+  for (const Buffer* const buffer : {&second, &pinned, &made}) EXPECT_EQ(read(*buffer), values);
+}
+
+TEST_P(RealPlugin, SaysWhatItDoesNotTake) {
+  const Client one = client(1);
+  const std::string words = error_of([&] { compile(one, "module { these are words }"); });
+  EXPECT_TRUE(has(words, file_ + ": PJRT_Client_Compile: ")) << words;
+  EXPECT_TRUE(has(words, "the compiler cannot read the module")) << words;
+  CompileOptions flag;
+  flag.flags = {{"xla_no_such_flag", true}};
+  const std::string no_flag = error_of([&] { compile(one, kProduct, flag); });
+  EXPECT_TRUE(has(no_flag, "xla_no_such_flag")) << no_flag;
+  CompileOptions many;
+  many.num_replicas = 3;
+  EXPECT_FALSE(error_of([&] { compile(one, kProduct, many); }).empty());
+  const Buffer vector = put(one, {1, 2, 3}, one.local_devices()[0]);
+  const std::string types = error_of([&] { compile(one, kProduct).execute({{&vector, &vector}}); });
+  EXPECT_TRUE(has(types, "PJRT_LoadedExecutable_Execute: INVALID_ARGUMENT")) << types;
+}
+
+TEST(RealPlugins, TwoAtOnce) {
+  const std::string files[] = {real_plugin("cpu"), real_plugin("cpu-old")};
+  if (files[0].empty() || files[1].empty()) GTEST_SKIP() << how_to_get("cpu and cpu-old");
+  const Client clients[] = {Client(load_plugin(files[0])), Client(load_plugin(files[1]))};
+  EXPECT_NE(clients[0].plugin().version(), clients[1].plugin().version());
+  Floats sums;
+  for (const Client& client : clients) {
+    const Buffer there = put(client, {1, 2}, client.local_devices()[0]);
+    for (const float value : read(there)) sums.push_back(value);
+  }
+  EXPECT_EQ(sums, (Floats{1, 2, 1, 2}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Xla, RealPlugin, testing::Values("cpu", "cpu-old"), [](const auto& info) {
