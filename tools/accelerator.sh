@@ -53,7 +53,7 @@ main() {
   trap 'rm -rf "$scratch"' EXIT
   bring_plugin "$name"
   [ $runtime = no ] || bring_runtime
-  say "$(find "$into/" -name '*.so' -not -path '*/nvidia/*' | head -1)"
+  say "$(find -L "$into/" -name '*.so' -not -path '*/nvidia/*' | head -1)"
   tell_needs "$name"
 }
 
@@ -69,13 +69,29 @@ bring_plugin() {
   local flags=()
   # Its wheels name a Python, which it does not need.
   [ "$1" != tpu ] || flags=(--python-version 3.11 --implementation cp --abi cp311 --platform manylinux_2_31_x86_64)
-  fetch "$package" "$version" "$hash" ${flags[@]+"${flags[@]}"}
+  if ! (fetch "$package" "$version" "$hash" ${flags[@]+"${flags[@]}"}); then
+    link_installed "$1" || exit 1
+    return
+  fi
   find "$scratch/files" -type f ! -name '*.so' ! -name '*.h' ! -iname '*licen[cs]e*' ! -name METADATA -delete
   find "$scratch/files" -type d -empty -delete
   echo "$pinned" >"$scratch/files/pinned"
   [ ! -e "$into/nvidia" ] || mv "$into/nvidia" "$scratch/files/nvidia"
   rm -rf "$into"
   mv "$scratch/files" "$into"
+}
+
+# Without a network: the CUDA plugin of a JAX that is installed, with what is beside it.
+link_installed() {
+  local at
+  [ "$1" = cuda13 ] || return 1
+  at=$(python3 -c 'import jax_plugins.xla_cuda13 as p; print(list(p.__path__)[0])' 2>/dev/null) || return 1
+  [ -e "$at/xla_cuda_plugin.so" ] || return 1
+  rm -rf "$into"
+  mkdir -p "$into/jax_plugins"
+  ln -s "$at" "$into/jax_plugins/xla_cuda13"
+  [ ! -d "$at/../../nvidia" ] || ln -s "$(realpath "$at/../../nvidia")" "$into/nvidia"
+  say "using the plugin that is installed in $at"
 }
 
 # NVIDIA's libraries, in the folder beside the plugin where it looks for them: those of Python's packages on this machine,
@@ -115,7 +131,9 @@ fetch() {
   "${PIP[@]}" download --quiet --no-input --disable-pip-version-check --no-deps --no-cache-dir --only-binary :all: \
     --retries 1 --timeout 30 --require-hashes -r "$scratch/wanted.txt" -d "$scratch/wheels" "$@" >"$log" 2>&1 ||
     stop "pip cannot bring $package $version: $(reason $log); is there a network with Python's packages? (log: $log)"
-  for wheel in "$scratch"/wheels/*.whl; do python3 -m zipfile -e "$wheel" "$scratch/files"; done
+  for wheel in "$scratch"/wheels/*.whl; do
+    python3 -m zipfile -e "$wheel" "$scratch/files" || stop "$package $version cannot be unpacked into build/plugins"
+  done
   rm -rf "$scratch/wheels"
 }
 

@@ -95,6 +95,9 @@ TEST_F(Deviceless, CompilesForTwoHostsOfEight) {
 TEST_F(Deviceless, CountsTheHostsMemory) {
   const Topology topology = gpu_topology(load_plugin(file_), kH100, 1, 1);
   const CompiledMemory memory = topology.compile(kOnTheHost).memory();
+  CompileOptions tools;  // CUDA's compilers, as they would be given
+  tools.flags = {{"xla_gpu_cuda_data_dir", std::string("no/such/folder")}};
+  EXPECT_EQ(topology.compile(kOnTheHost, tools).memory(), memory);
   EXPECT_EQ(memory.host_argument, 4 << 20);
   EXPECT_EQ(memory.host_alias, 4 << 20);
   EXPECT_EQ(memory.argument, 4 << 20);

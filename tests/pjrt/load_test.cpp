@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "pjrt/test_plugin.h"
+#include "tessera/pjrt/compile_options.h"
 
 namespace tessera::pjrt {
 namespace {
@@ -194,6 +195,22 @@ TEST(Find, LooksBelowAFolder) {
   EXPECT_FALSE(error_of([&] { find_plugin("cuda", folder); }).empty());
   put("/cuda13/jax_plugins/xla_cuda13/xla.so");
   EXPECT_EQ(find_plugin("cuda", folder), folder + "/cuda13/jax_plugins/xla_cuda13/xla.so");
+  std::filesystem::create_directory(folder + "/rocm");
+  std::filesystem::create_directory_symlink(folder + "/cuda13/jax_plugins",
+                                            folder + "/rocm/linked");
+  EXPECT_EQ(find_plugin("rocm", folder), folder + "/rocm/linked/xla_cuda13/xla.so");
+}
+
+TEST(Find, CompilersOfCudaBesideAPlugin) {
+  const TestPlugin plugin;
+  const std::string folder = plugin.folder();
+  std::filesystem::create_directories(folder + "/jax_plugins/xla_cuda13");
+  const std::string file = folder + "/jax_plugins/xla_cuda13/xla.so";
+  std::filesystem::copy_file(plugin.file(), file);
+  EXPECT_TRUE(flags_for(load_plugin(file)).empty());
+  std::filesystem::create_directories(folder + "/nvidia/cu13");
+  const NamedValues flags = {{"xla_gpu_cuda_data_dir", folder + "/nvidia/cu13"}};
+  EXPECT_EQ(flags_for(load_plugin(file)), flags);
 }
 
 }  // namespace

@@ -29,6 +29,7 @@ case "$*" in
     mkdir -p "$5/plugins/include" "$5/plugins/empty" "$5/one.dist-info" "$5/nvidia/cu13/bin" "$5/nvidia/cu13/include"
     touch "$5/plugins/plugin.so" "$5/plugins/include/api.h" "$5/plugins/empty/__init__.py" "$5/one.dist-info/LICENSE.txt"
     touch "$5/nvidia/cu13/bin/ptxas" "$5/nvidia/cu13/include/cuda.h" ;;
+  *jax_plugins*) [ -n "${INSTALLED-}" ] && echo "$INSTALLED" ;;
   *) exit 1 ;;
 esac
 END
@@ -64,6 +65,13 @@ fails "unknown flag --fast" cpu --fast
 fails "one name at a time" cpu tpu
 fails "runtime is for cuda13" cpu --runtime
 NO_NETWORK=1 fails "pip cannot bring libtpu [0-9.]*: No matching distribution found; is there a network" tpu
+rm -rf "$plugins/cuda13"
+NO_NETWORK=1 fails "pip cannot bring jax-cuda13-pjrt" cuda13
+mkdir -p "$scratch/python/jax_plugins/xla_cuda13" "$scratch/python/nvidia"
+touch "$scratch/python/jax_plugins/xla_cuda13/xla_cuda_plugin.so"
+NO_NETWORK=1 INSTALLED=$scratch/python/jax_plugins/xla_cuda13 bring cuda13 || wrong "an installed plugin is not used"
+[ -e "$plugins/cuda13/jax_plugins/xla_cuda13/xla_cuda_plugin.so" ] || wrong "an installed plugin is not linked"
+[ -d "$plugins/cuda13/nvidia" ] || wrong "installed libraries are not linked"
 NO_PIP=1 fails "apt-get install python3-venv" tpu
 [ ! -e "$plugins/tpu" ] || wrong "a plugin that was not brought is there"
 [ -z "$(find "$plugins" -maxdepth 1 -name '.*.??????')" ] || wrong "folders are left behind"

@@ -1,5 +1,7 @@
 #include "tessera/pjrt/compile_options.h"
 
+#include <filesystem>
+
 #include "tessera/base/error.h"
 #include "tessera/pjrt/c/proto.h"
 
@@ -52,6 +54,15 @@ std::string flag_bytes(const NamedValue& flag) {
 }
 
 }  // namespace
+
+NamedValues flags_for(const Plugin& plugin) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;  // a folder that cannot be seen is not there
+  const fs::path at = fs::absolute(plugin.file()).parent_path();
+  const fs::path cuda = at.parent_path().parent_path() / "nvidia" / "cu13";
+  if (!fs::is_directory(cuda, ignored)) return {};
+  return {{"xla_gpu_cuda_data_dir", cuda.string()}};
+}
 
 std::string to_bytes(const CompileOptions& options) {
   check(options.num_replicas >= 1 && options.num_partitions >= 1,

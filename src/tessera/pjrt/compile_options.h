@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tessera/pjrt/named_value.h"
+#include "tessera/pjrt/plugin.h"
 
 namespace tessera::pjrt {
 
@@ -19,6 +19,10 @@ struct CompileOptions {
   /// plugin refuses names that it does not know.
   NamedValues flags;
 };
+
+/// The flags by which a CUDA plugin finds CUDA's own compilers, where `./dev accelerator cuda13
+/// --runtime` has put them beside it; none for other plugins.
+NamedValues flags_for(const Plugin& plugin);
 
 /// As XLA's CompileOptionsProto, in protobuf's wire format. Errors: Fault::Internal: counts below 1,
 /// an assignment of another size, a list as flag.

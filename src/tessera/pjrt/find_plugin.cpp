@@ -26,7 +26,8 @@ std::string first_library(const std::filesystem::path& folder) {
   namespace fs = std::filesystem;
   std::error_code ignored;  // a folder that is not there has no files
   std::vector<std::string> found;
-  fs::recursive_directory_iterator at(folder, ignored);
+  fs::recursive_directory_iterator at(folder, fs::directory_options::follow_directory_symlink,
+                                      ignored);
   for (; at != fs::recursive_directory_iterator(); at.increment(ignored)) {
     if (at->path().filename() == "nvidia") at.disable_recursion_pending();
     if (at->path().extension() == ".so" && at->is_regular_file(ignored)) {
