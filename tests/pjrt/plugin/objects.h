@@ -1,0 +1,120 @@
+#pragma once
+/// The objects of a plugin whose devices are memory of this process.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "pjrt/plugin/control.h"
+
+namespace tessera::pjrt {
+
+Control& control();
+
+/// Counted while it lives.
+struct Counted {
+  Counted() { ++control().alive; }
+  Counted(const Counted&) = delete;
+  ~Counted() { --control().alive; }
+};
+
+/// What a program does, what it is called with, and where it runs.
+struct ProgramText {
+  std::string text;  // "identity", "add", "sum" or "step"
+  int num_replicas = 1;
+  std::vector<int> device_ids;  // of the replicas
+  std::vector<std::string> flags;
+};
+
+}  // namespace tessera::pjrt
+
+namespace tessera::pjrt::c {
+
+struct Error : Counted {
+  Code code = Code::Internal;
+  std::string message;
+};
+struct Event : Counted {};
+struct Memory {
+  int id = 0;
+  std::string kind;
+};
+struct DeviceDescription {
+  int id = 0, process = 0;
+  std::string kind = "test", text = "TestDevice";
+  std::vector<NamedValue> attributes;
+};
+struct Device {
+  DeviceDescription description;
+  bool local = true;
+  std::vector<std::unique_ptr<Memory>> memories;
+  std::vector<Memory*> memory_list;
+};
+struct Client : Counted {
+  int process = 0;
+  std::string platform_name = "test", platform_version = "test 1";
+  std::vector<std::unique_ptr<Device>> owned;
+  std::vector<Device*> devices, local;
+};
+struct Buffer : Counted {
+  ElementType type = ElementType::F32;
+  std::vector<std::int64_t> dims;
+  std::vector<char> bytes;
+  Device* device = nullptr;
+  Memory* memory = nullptr;
+  bool deleted = false;
+};
+struct Executable : Counted {
+  ProgramText program;
+};
+struct LoadedExecutable : Counted {
+  ProgramText program;
+  Client* client = nullptr;
+  std::vector<Device*> devices;
+};
+struct SerializedExecutable : Counted {
+  std::string bytes;
+};
+struct TopologyDescription : Counted {
+  std::vector<std::unique_ptr<DeviceDescription>> owned;
+  std::vector<DeviceDescription*> devices;
+};
+
+inline Error* error(Code code, std::string message) {
+  auto* const out = new Error;
+  out->code = code;
+  out->message = std::move(message);
+  return out;
+}
+
+/// Every call goes through here: it fails if its arguments are smaller than they were when this
+/// plugin was written, or if it is to fail. One that destroys does so first.
+Error* refuse(Call call, std::size_t size, std::size_t least);
+
+template <auto function, typename Arguments>
+Error* guarded(Arguments* arguments) {
+  Error* const refused = refuse(Arguments::kCall, arguments->head.size, Arguments::kSize);
+  const bool destroys = name_of(Arguments::kCall).ends_with("Destroy");
+  if (refused != nullptr && !destroys) return refused;
+  Error* const failed = function(arguments);
+  return refused != nullptr ? refused : failed;
+}
+template <auto function, typename Arguments>
+void add_as(Api& api, Error* (*)(Arguments*)) {
+  api.calls[static_cast<std::size_t>(Arguments::kCall)] =
+      reinterpret_cast<void (*)()>(&guarded<function, Arguments>);
+}
+/// Puts a function where its call is.
+template <auto function>
+void add(Api& api) {
+  add_as<function>(api, function);
+}
+
+void add_client_calls(Api& api);
+void add_buffer_calls(Api& api);
+void add_program_calls(Api& api);
+
+inline Text said(const std::string& text) { return {text.data(), text.size()}; }
+
+}  // namespace tessera::pjrt::c
