@@ -90,7 +90,7 @@ std::string_view combining(Monoid monoid, Element element);
 class Functions {
  public:
   /// The name of the private function with this text behind its name: "(%a0: tensor<f32>) -> ...".
-  std::string add(const std::string& text);
+  std::string add(const std::string& body);
   const std::string& written() const { return text_; }
 
  private:

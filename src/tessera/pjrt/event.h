@@ -1,0 +1,24 @@
+#pragma once
+/// Something that a plugin does meanwhile.
+
+#include "tessera/pjrt/handle.h"
+
+namespace tessera::pjrt {
+
+/// The end of a copy or of an execution. Destroying it waits for nothing.
+class Event {
+ public:
+  Event() = default;  // of something that has ended
+  /// `what` names the call in messages.
+  Event(Handle<c::Event> event, std::string_view what) : event_(std::move(event)), what_(what) {}
+
+  /// Waits. Errors: what happened meanwhile: a device that was lost, no memory, ...
+  void wait() const;
+  bool ready() const;
+
+ private:
+  Handle<c::Event> event_;
+  std::string_view what_;
+};
+
+}  // namespace tessera::pjrt

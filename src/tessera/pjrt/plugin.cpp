@@ -1,0 +1,102 @@
+#include "tessera/pjrt/plugin.h"
+
+#include <dlfcn.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "tessera/pjrt/c/call.h"
+
+namespace tessera::pjrt {
+
+namespace {
+
+/// A library whose symbols nobody else sees, so that two plugins can have the same ones.
+struct CloseLibrary {
+  void operator()(void* library) const { dlclose(library); }
+};
+using Library = std::unique_ptr<void, CloseLibrary>;
+
+std::string last_problem() {
+  const char* const problem = dlerror();
+  return problem == nullptr ? "no reason given" : problem;
+}
+
+/// Which file a path leads to.
+using FileId = std::pair<dev_t, ino_t>;
+FileId file_id(const std::string& file) {
+  struct stat about {};
+  if (stat(file.c_str(), &about) != 0) {
+    fail(Fault::Resource, file, ": no such plugin; ./dev accelerator brings one of ",
+         join(plugin_names()), ", or give the path of its .so file");
+  }
+  if (!S_ISREG(about.st_mode)) {
+    fail(Fault::Resource, file, " is no file; give the path of the plugin's .so file");
+  }
+  return {about.st_dev, about.st_ino};
+}
+
+std::unique_ptr<Plugin> open_plugin(const std::string& file) {
+  // A name without a slash would be looked for in the system's folders.
+  const std::string path = std::filesystem::absolute(file).string();
+  Library library(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
+  if (library == nullptr) {
+    fail(Fault::Resource, file, ": cannot be loaded: ", last_problem(),
+         "; is it a plugin for this machine, and is what it needs installed?");
+  }
+  void* const symbol = dlsym(library.get(), "GetPjrtApi");
+  if (symbol == nullptr) {
+    fail(Fault::Resource, file, ": no PJRT plugin: it has no GetPjrtApi; give another .so file");
+  }
+  const c::Api* const api = reinterpret_cast<const c::Api* (*)()>(symbol)();
+  if (api == nullptr || api->head.size < offsetof(c::Api, calls)) {
+    fail(Fault::Resource, file,
+         ": GetPjrtApi returns no table; take another version of the plugin");
+  }
+  static_cast<void>(library.release());  // what has run must stay
+  return std::make_unique<Plugin>(file, api);
+}
+
+void check_version(const Plugin& plugin) {
+  const InterfaceVersion has = plugin.version();
+  if (has.major == kOldestInterface.major && has.minor >= kOldestInterface.minor) return;
+  fail(Fault::Resource, plugin.file(), ": its interface is ", has, ", and Tessera needs ",
+       kOldestInterface, " or a later ", kOldestInterface.major,
+       ".x; take another version of the plugin");
+}
+
+}  // namespace
+
+std::string to_text(const InterfaceVersion& version) {
+  return text(version.major, ".", version.minor);
+}
+
+Plugin::Plugin(std::string file, const c::Api* api) : file_(std::move(file)), api_(api) {
+  check_version(*this);
+  auto initialize = c::arguments<c::PluginInitialize>();
+  c::call(*this, initialize);
+  auto attributes = c::arguments<c::PluginAttributes>();
+  if (c::call_if_there(*this, attributes)) {
+    attributes_ = c::copy(*this, c::Call::PluginAttributes, attributes.attributes);
+  }
+}
+
+InterfaceVersion Plugin::version() const { return {api_->version.major, api_->version.minor}; }
+
+const Plugin& load_plugin(const std::string& file) {
+  // The one thing that outlives all callers: a library is loaded once per process, and may be
+  // initialised only once.
+  static std::mutex mutex;
+  static auto& loaded = *new std::map<FileId, std::unique_ptr<Plugin>>;
+  const std::lock_guard<std::mutex> lock(mutex);
+  const FileId id = file_id(file);
+  auto found = loaded.find(id);
+  if (found == loaded.end()) found = loaded.emplace(id, open_plugin(file)).first;
+  return *found->second;
+}
+
+}  // namespace tessera::pjrt
