@@ -57,7 +57,7 @@ class PluginRun {
     BatchInputs filled("train");
     for (const Port& port : module.arguments) {
       if (port.kind != Port::Kind::Batch) continue;
-      HostTensor& tensor = out[port.name] = HostTensor(port.result.type);
+      HostTensor& tensor = out[port.name] = HostTensor(port.result.type.dtype, port.result.logical);
       filled.add(port.name, tensor.type(), tensor.bytes().data());
     }
     if (!out.empty()) fill_inputs(filled, inputs_, step);
@@ -73,8 +73,12 @@ class PluginRun {
     for (std::size_t rank = 0; rank < ranks; ++rank) {
       inputs[rank].reserve(module.arguments.size());
       for (const Port& port : module.arguments) {
-        if (port.kind == Port::Kind::Batch)
-          inputs[rank].push_back(program.put(batch.at(port.name), static_cast<std::int64_t>(rank)));
+        if (port.kind == Port::Kind::Batch) {
+          const auto number = static_cast<std::int64_t>(rank);
+          const HostTensor shard = shard_of(batch.at(port.name), port.result, module.mesh,
+                                            coordinates_of(module.mesh, number), Beyond::Zeros);
+          inputs[rank].push_back(program.put(shard, number));
+        }
         arguments[rank].push_back(port.kind == Port::Kind::Batch ? &inputs[rank].back()
                                                                  : &states_.at(port.name)[rank]);
       }

@@ -143,7 +143,8 @@ Module node_module(const Graph& graph, NodeId id, const EmitOptions& options,
     const Result& result = graph.result(node.inputs[i]);
     known[node.inputs[i]] = out.argument({Port::Kind::Operand, text("in", i), result});
   }
-  out.emitter().microbatch = out.code().constant(static_cast<double>(microbatch), Element::I64);
+  if (graph.mesh().size(kMicrobatchAxis) > 1)
+    out.emitter().microbatch = out.code().constant(static_cast<double>(microbatch), Element::I64);
   const auto no_leaf = [](const Node& leaf) -> Value {
     fail(Fault::Internal, leaf.op->name, " is no node to be written alone");
   };

@@ -23,7 +23,7 @@ namespace tessera::hlo {
 struct Port {
   enum class Kind : std::uint8_t {
     State,       // a state, by its path; its next value
-    Batch,       // an input of the step, whole
+    Batch,       // an input of the step, with the rows of all micro-batches
     Metric,      // read by the host behind the step
     Slot,        // from one module to a later one of the same stage
     Message,     // from one stage to another
