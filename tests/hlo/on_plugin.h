@@ -33,16 +33,17 @@ inline const pjrt::Client* cpu_plugin() {
 inline constexpr const char* kNoPlugin =
     "no plugin cpu in build/plugins: ./dev accelerator cpu brings it";
 
-/// A module, compiled for its replicas.
+/// A module, compiled for its replicas: devices from `first` on.
 class OnPlugin {
  public:
-  explicit OnPlugin(hlo::Module of) : module(std::move(of)), executable_(compiled(module)) {}
+  explicit OnPlugin(hlo::Module of, std::int64_t first = 0)
+      : module(std::move(of)), first_(first), executable_(compiled(module, first)) {}
 
   const hlo::Module module;
 
   pjrt::Buffer put(const HostTensor& tensor, std::int64_t rank) const {
     return pjrt::to_device(*cpu_plugin(), tensor.bytes(), tensor.dtype(), tensor.shape(),
-                           cpu_plugin()->local_devices()[at(rank)]);
+                           cpu_plugin()->local_devices()[at(first_ + rank)]);
   }
   /// [rank][result]
   pjrt::Results run(const pjrt::Arguments& arguments) const {
@@ -72,11 +73,16 @@ class OnPlugin {
   }
 
  private:
-  static pjrt::Executable compiled(const hlo::Module& module) {
+  static pjrt::Executable compiled(const hlo::Module& module, std::int64_t first) {
     pjrt::CompileOptions options;
     options.num_replicas = static_cast<int>(module.replicas());
+    for (std::int64_t r = 0; r < module.replicas(); ++r) {
+      const pjrt::Device& device = cpu_plugin()->local_devices()[at(first + r)];
+      options.device_assignment.push_back({device.id});
+    }
     return pjrt::compile(*cpu_plugin(), module.text, options);
   }
+  std::int64_t first_;
   pjrt::Executable executable_;
 };
 

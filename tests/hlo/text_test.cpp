@@ -34,7 +34,7 @@ Value input(Builder& builder, Shape shape, DType dtype = DType::F32) {
   return builder.batch(text("x", builder.so_far().size()), {dtype, shape, {}});
 }
 
-/// A step on two ranks with two micro-batches: loss = sum((x w)^2), w -= gradient of nothing.
+/// loss = sum((x w)^2), in micro-batches; then w = w / 2 + loss.
 Program small_program(const std::string& mesh) {
   Builder builder;
   const Value x = input(builder, {8, 4});
@@ -127,10 +127,44 @@ TEST(ModuleText, Programs) {
   std::vector<std::string> arguments, results;
   for (const hlo::Port& port : module.arguments) arguments.push_back(to_text(port));
   for (const hlo::Port& port : module.results) results.push_back(to_text(port));
-  EXPECT_EQ(join(arguments), "");
-  EXPECT_EQ(join(results), "");
+  EXPECT_EQ(join(arguments), "batch x0, state w");
+  EXPECT_EQ(join(results), "state w, metric loss");
   EXPECT_EQ(module.replicas(), 2);
-  EXPECT_EQ(module.text, "");
+  EXPECT_EQ(module.donations, (std::vector<hlo::Module::Donation>{{1, 0}}));
+  EXPECT_EQ(
+      module.text,
+      R"(module @train attributes {mhlo.num_replicas = 2 : i32, mhlo.num_partitions = 1 : i32} {
+func.func public @main(%arg0: tensor<4x4xf32>, %arg1: tensor<4x3xf32> {tf.aliasing_output = 0 : i32}) -> (tensor<4x3xf32>, tensor<f32>) {
+  %0 = stablehlo.constant dense<0> : tensor<i64>
+  %1 = stablehlo.constant dense<0x00000000> : tensor<f32>
+  %2:2 = stablehlo.while(%3 = %0, %4 = %1) : tensor<i64>, tensor<f32>
+  cond {
+  %5 = stablehlo.constant dense<2> : tensor<i64>
+  %6 = stablehlo.compare LT, %3, %5, SIGNED : (tensor<i64>, tensor<i64>) -> tensor<i1>
+  stablehlo.return %6 : tensor<i1>
+  } do {
+  %7 = stablehlo.constant dense<[0, 2]> : tensor<2xi64>
+  %8 = stablehlo.dynamic_slice %7, %3, sizes = [1] : (tensor<2xi64>, tensor<i64>) -> tensor<1xi64>
+  %9 = stablehlo.reshape %8 : (tensor<1xi64>) -> tensor<i64>
+  %10 = stablehlo.dynamic_slice %arg0, %9, %0, sizes = [2, 4] : (tensor<4x4xf32>, tensor<i64>, tensor<i64>) -> tensor<2x4xf32>
+  %11 = stablehlo.dot_general %10, %arg1, contracting_dims = [1] x [0], precision = [HIGHEST, HIGHEST] : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
+  %12 = stablehlo.multiply %11, %11 : tensor<2x3xf32>
+  %13 = stablehlo.reduce(%12 init: %1) applies stablehlo.add across dimensions = [0, 1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<f32>
+  %14 = stablehlo.constant dense<1> : tensor<i64>
+  %15 = stablehlo.add %3, %14 : tensor<i64>
+  %16 = stablehlo.add %4, %13 : tensor<f32>
+  stablehlo.return %15, %16 : tensor<i64>, tensor<f32>
+  }
+  %17 = stablehlo.constant dense<0x3F000000> : tensor<f32>
+  %18 = stablehlo.broadcast_in_dim %17, dims = [] : (tensor<f32>) -> tensor<4x3xf32>
+  %19 = stablehlo.multiply %arg1, %18 : tensor<4x3xf32>
+  %20 = "stablehlo.all_reduce"(%2#1) ({ ^bb0(%a: tensor<f32>, %b: tensor<f32>): %c = stablehlo.add %a, %b : tensor<f32> stablehlo.return %c : tensor<f32> }) {replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>} : (tensor<f32>) -> tensor<f32>
+  %21 = stablehlo.broadcast_in_dim %20, dims = [] : (tensor<f32>) -> tensor<4x3xf32>
+  %22 = stablehlo.add %19, %21 : tensor<4x3xf32>
+  return %22, %20 : tensor<4x3xf32>, tensor<f32>
+}
+}
+)");
 }
 
 /// Every op has an entry but the leaves, those that no local graph holds, and pack.

@@ -65,7 +65,7 @@ Module ModuleText::finish() {
     const Port& port = module_.arguments[i];
     if (port.kind != Port::Kind::State && port.kind != Port::Kind::Sum) continue;
     const int to = module_.result(port.kind, port.name);
-    if (to < 0) continue;
+    if (to < 0 || kept_.contains({port.kind, port.name})) continue;
     check(module_.results[at(to)].result.type == port.result.type, port, " is a ", port.result.type,
           ", its next value a ", module_.results[at(to)].result.type);
     module_.donations.push_back({static_cast<int>(i), to});

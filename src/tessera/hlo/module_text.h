@@ -1,6 +1,8 @@
 #pragma once
 /// The frame of a module: its head, its main function and the others.
 
+#include <set>
+
 #include "tessera/hlo/emitter.h"
 #include "tessera/hlo/modules.h"
 
@@ -16,6 +18,8 @@ class ModuleText {
   /// The value of a new argument.
   Value argument(Port port);
   void result(Port port, const Value& value);
+  /// The argument keeps its buffer, though its next value is a result.
+  void keep(Port::Kind kind, const std::string& name) { kept_.emplace(kind, name); }
   /// The module. A state donates its buffer to its next value, a sum of micro-batches to the next.
   Module finish();
 
@@ -28,6 +32,7 @@ class ModuleText {
   Code code_;
   Emitter emitter_;
   Values values_;  // of the results
+  std::set<std::pair<Port::Kind, std::string>> kept_;
 };
 
 /// The port of a leaf, by its op.

@@ -35,6 +35,9 @@ struct Port {
   Result result;  // the type that each rank stores, the whole shape and its placement
   /// Of a Sum: what it begins with is this monoid's identity.
   Monoid monoid = Monoid::Sum;
+  /// Of a Slot or Message: each micro-batch has its own.
+  bool each_microbatch = false;
+  int from = -1, to = -1;  // stages, of a Message
 };
 /// "state layers.0.weight", "metric loss"
 std::string to_text(const Port& port);
@@ -62,6 +65,24 @@ struct Module {
 ///          and block. Broken: the program exchanges messages with other stages.
 Module whole_module(const std::string& name, const Program& program,
                     const EmitOptions& options = {});
+
+/// A module of one stage: a region, or of Begin and Update what has one level (levels.h). `chunk`:
+/// of the stage, as in Region.
+struct Piece {
+  RegionKind region = RegionKind::Forward;
+  int chunk = 0, level = 0;
+  Module module;
+};
+/// The programs of all stages of a pipeline as modules, by stage, in an order in which they could
+/// run. A region of the loop runs once for each micro-batch, in the order of the stage's actions;
+/// its sums are handed from one to the next. Between levels of a region values go as slots.
+///
+/// Next values of states count behind the step. A state donates its buffer where no later piece of
+/// its stage reads it.
+/// Errors: as whole_module.
+std::vector<std::vector<Piece>> staged_modules(const std::string& name,
+                                               const std::vector<Program>& stages,
+                                               const EmitOptions& options = {});
 
 /// One node alone: its operands are arguments, its results the results. `microbatch`: which one it
 /// runs in.
