@@ -120,7 +120,8 @@ std::string text_of_node(const LocalNode& of) {
     out += text("\n", node.op->name);
     for (const ValueId input : node.inputs) out += text(" ", input);
     for (std::size_t i = 0; i < node.attrs.size(); ++i) {
-      if (node.op->attrs[i].name != "key") out += text(" ", node.attrs[i]);
+      const std::string_view name = node.op->attrs[i].name;
+      if (name != "key" && name != "path") out += text(" ", node.attrs[i]);
     }
     for (const Result& result : node.results)
       out += text(" ", result.type, result.logical, *result.placement);

@@ -23,7 +23,7 @@ struct LocalNode {
 
 /// A node with the same operands and results, alone. Its operands are not filled.
 LocalNode node_alone(const Graph& graph, NodeId id);
-/// Its op, attributes but keys, types and placements: nodes of one text compute the same.
+/// Its op, attributes but names, types and placements: nodes of one text compute the same.
 std::string text_of_node(const LocalNode& node);
 /// Random numbers that its op can take: equal on ranks that hold the same part.
 void fill_operands(LocalNode& node, std::uint64_t seed);

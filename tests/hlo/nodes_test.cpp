@@ -151,11 +151,14 @@ TEST(Nodes, AttentionInBlocks) {
   }
 }
 
-TEST(Nodes, OfModelsOnMeshes) {
+class ModelNodes : public testing::TestWithParam<std::string> {};
+
+TEST_P(ModelNodes, OnMeshes) {
   if (cpu_plugin() == nullptr) GTEST_SKIP() << kNoPlugin;
   Comparison comparison;
   std::set<std::string> seen;
   for (const ModelProgram& of : model_programs()) {
+    if (!of.family.starts_with(GetParam())) continue;
     const Program program = of.make();
     for (const Region& region : program.regions) {
       for (NodeId id = 0; id < region.graph.size(); ++id) {
@@ -169,5 +172,9 @@ TEST(Nodes, OfModelsOnMeshes) {
     }
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Families, ModelNodes,
+                         testing::Values("gpt2", "llama", "bert", "transformer", "t5", "vit"),
+                         [](const auto& info) { return info.param; });
 
 }  // namespace tessera::test

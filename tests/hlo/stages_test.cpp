@@ -44,7 +44,7 @@ std::vector<Program> programs_of_stages(const Graph& step, const Strategy& strat
   const Pipeline pipeline(
       make_schedule(p.schedule, {p.stages, p.chunks, strategy.mesh.size(kMicrobatchAxis)}));
   Graph graph = simplify(step);
-  graph = place_chunks(graph, cut_into_chunks({&graph}, p));
+  graph = place_chunks(graph, cut_into_chunks(graph, p));
   graph = propagate(add_uses(graph), strategy);
   StagePartition parts(graph, pipeline, {});
   std::vector<Program> out;

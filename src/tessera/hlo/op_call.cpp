@@ -8,6 +8,10 @@ namespace tessera::hlo {
 
 namespace {
 
+/// Of every op that has an expansion and no entry.
+constinit const Emission kByExpansion = {nullptr, nullptr, "", Numbers::AsTheyAre,
+                                         Source::Expansion};
+
 /// As the op's expansion says.
 void write_expansion(Writing& w) {
   Builder builder;
@@ -77,7 +81,7 @@ const Emission* find_emission(const OpDef& op) {
       if (entry.op == &op) return &entry;
     }
   }
-  return nullptr;
+  return op.expand == nullptr ? nullptr : &kByExpansion;
 }
 
 Values emit_op(Emitter& e, const Graph& graph, NodeId id, const Values& ins) {

@@ -62,8 +62,8 @@ enum class Source : std::uint8_t {
 
 struct Emission {
   const OpDef* op = nullptr;
-  void (*write)(Writing&) = nullptr;  // null: by the op's expansion
-  const char* word = "";              // of StableHLO, for entries that share a function
+  void (*write)(Writing&) = nullptr;
+  const char* word = "";  // of StableHLO, for entries that share a function
   Numbers numbers = Numbers::AsTheyAre;
   Source source = Source::Primitive;
 };
@@ -81,7 +81,7 @@ std::span<const Emission> attention_emissions();
 std::span<const Emission> optimizer_emissions();
 std::span<const Emission> collective_emissions();
 
-/// Null where the op is not there.
+/// An op without an entry is written by its expansion. Null where it has none either.
 const Emission* find_emission(const OpDef& op);
 
 /// The results of a node on these operands. Errors: as Emitter::node.

@@ -1,4 +1,4 @@
-/// Norms, softmax, loss, positions; and bodies of several ops.
+/// The gradient of the loss, positions, and bodies of several ops. Norms and softmax have expansions.
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,6 @@
 #include "tessera/hlo/op_call.h"
 #include "tessera/ops/attention.h"
 #include "tessera/ops/fused.h"
-#include "tessera/ops/norm.h"
 #include "tessera/ops/softmax.h"
 
 namespace tessera::hlo {
@@ -116,18 +115,7 @@ void write_fused(Writing& w) {
   for (const Output& output : placed.outputs()) w.out(known.at(output.value));
 }
 
-constexpr Emission expanded(const OpDef& op) {
-  return {&op, nullptr, "", Numbers::AsTheyAre, Source::Expansion};
-}
-
 constinit const Emission kModel[] = {
-    expanded(kLayerNorm),
-    expanded(kLayerNormGrad),
-    expanded(kRmsNorm),
-    expanded(kRmsNormGrad),
-    expanded(kSoftmax),
-    expanded(kLogSoftmax),
-    expanded(kCrossEntropy),
     {&kCrossEntropyGrad, write_cross_entropy_grad, "", Numbers::Wide, Source::Formula},
     {&kRope, write_rope, "", Numbers::Wide, Source::Formula},
     {&kFused, write_fused, "", Numbers::AsTheyAre, Source::Expansion},
