@@ -6,6 +6,7 @@
 #include "tessera/passes/add_uses.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
+#include "tessera/passes/recompute.h"
 #include "tessera/passes/simplify.h"
 #include "train/staged_run.h"
 
@@ -16,7 +17,7 @@ namespace {
 using hlo::Port;
 
 Program program_of(const Graph& graph, const Strategy& strategy) {
-  return partition(propagate(add_uses(simplify(graph)), strategy));
+  return partition(propagate(add_uses(recompute(simplify(graph), strategy.recompute)), strategy));
 }
 
 /// Steps of a training program on the plugin's devices.
@@ -130,9 +131,15 @@ TEST_P(Runs, TrainAsExecutorsDo) {
   std::cout << name << ": " << steps << " steps, losses within " << worst << "\n";
 }
 
+ParallelConfig recomputed(ParallelConfig of) {
+  of.recompute = Recompute::Full;
+  return of;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Meshes, Runs,
     testing::Values(RunCase{"One", "gpt2", {}, 10}, RunCase{"OneMb3", "gpt2", {.micro_batches = 3}},
+                    RunCase{"Recomputed", "gpt2", recomputed({})},
                     RunCase{"Dp2", "gpt2", parallel_of(2, 1, 1, false, 0, 1), 10},
                     RunCase{"Tp2Sp", "gpt2", parallel_of(1, 2, 1, true, 0, 1)},
                     RunCase{"Dp3Zero3Mb4Uneven", "gpt2", parallel_of(3, 1, 1, false, 3, 4)},

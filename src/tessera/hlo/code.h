@@ -126,6 +126,10 @@ class Code {
   Value table(const std::vector<std::int64_t>& values);
   Value iota(const Shape& shape, int dim, Element element);
 
+  /// The same value, which a compiler takes for another: what is computed of it is computed again,
+  /// though it was computed of `x` before.
+  Value kept_apart(const Value& x);
+
   // Elementwise.
   Value convert(const Value& x, Element element);
   /// Floats are truncated to integers; those beyond the range become its ends, and NaN 0.

@@ -39,6 +39,18 @@ void each_place(const Mesh& mesh, F&& f) {
   }
 }
 
+/// True of a copy that backward computes instead of keeping the original.
+bool is_recomputed(const Node& node) {
+  return node.phase == Phase::Backward && node.recompute != Recompute::None;
+}
+
+/// True of a value that a copy may read and that was made before: compilers would find that the
+/// copy computes what the original did, and keep that.
+bool is_computed_once(const Node& node) {
+  const bool given = node.op == &kState || node.op == &kBatch || node.op == &kConstant;
+  return !given && !is_recomputed(node);
+}
+
 /// The error of an op, with the node's op, types and block.
 Error told_of(const Error& error, const Graph& graph, NodeId id) {
   std::string types;
@@ -69,13 +81,17 @@ Emitter::Known Emitter::graph(const Graph& graph, Leaves leaves) {
 
 void Emitter::node(const Graph& graph, NodeId id, Leaves leaves, Known& known) {
   const Node& node = graph.node(id);
+  const bool again = is_recomputed(node);
   Values outs;
   try {
     if (node.op->traits.leaf && node.op != &kConstant) {
       outs = {leaves(node)};
     } else {
       Values ins;
-      for (const ValueId input : node.inputs) ins.push_back(known.at(input));
+      for (const ValueId input : node.inputs) {
+        const bool apart = again && is_computed_once(graph.node(input.node));
+        ins.push_back(apart ? code.kept_apart(known.at(input)) : known.at(input));
+      }
       outs = emit_op(*this, graph, id, ins);
     }
   } catch (const Broken&) {
