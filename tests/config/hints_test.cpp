@@ -28,7 +28,7 @@ TEST(Hints, OfNamesThatPeopleType) {
       {"batch_size", "here it is --global-batch-size"},
       {"block-size", "here it is --context"},
       {"global_batch_size", "here it is --global-batch-size"},
-      {"device", "a run computes on the processor today, with so many cores: --threads"},
+      {"cuda", "for GPUs give pjrt:cuda or pjrt:rocm to --device"},
       {"load", "here it is --resume"},
       {"distributed-timeout-minutes", "in seconds, it is --distributed-timeout"},
       {"pipeline_stages", "here it is --pipeline-model-parallel-size"},

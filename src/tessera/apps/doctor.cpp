@@ -49,6 +49,14 @@ DoctorLine isa_line(const DoctorFacts& f) {
   return out;
 }
 
+/// That no device is there is no problem of this machine.
+DoctorLine plugin_line(const PluginFacts& plugin) {
+  return {text("device pjrt:", plugin.name),
+          text(plugin.devices.empty() ? "no device" : plugin.devices, "; ", plugin.file,
+               plugin.version.empty() ? "" : text(", interface ", plugin.version),
+               plugin.problem.empty() ? "" : text("; ", plugin.problem))};
+}
+
 DoctorLine load_line(const DoctorFacts& f) {
   DoctorLine out{"load", format("%.2f", f.load)};
   if (f.load > kBusy * f.cores)
@@ -141,6 +149,7 @@ std::vector<DoctorLine> examine(const DoctorFacts& f) {
   out.push_back(shared_line(f));
   out.push_back(folder_line(f));
   out.push_back({"locale", f.locale.empty() ? "none set" : f.locale});
+  for (const PluginFacts& plugin : f.plugins) out.push_back(plugin_line(plugin));
   out.push_back({"OMP_NUM_THREADS", f.omp_threads.empty() ? "not set"
                                                           : text(f.omp_threads,
                                                                  ", which nothing reads: --threads "

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/accelerator/accelerator.h"
 #include "tessera/device/isa.h"
 
 namespace tessera {
@@ -35,6 +36,8 @@ struct DoctorFacts {
   std::vector<std::string> launcher;  // NAME=VALUE of variables that are set
   std::string launched;               // how a run would be started by them
   std::string launch_problem;         // of these variables
+
+  std::vector<PluginFacts> plugins;  // of accelerators, that are there
 
   double flops_per_s = 0, bytes_per_s = 0;  // measured, of all usable cores
   std::string f32_products;                 // ", by AMX (why)"; empty: there is one way

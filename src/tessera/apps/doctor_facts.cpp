@@ -26,6 +26,7 @@
 #include "tessera/comm/processes.h"
 #include "tessera/device/compiled.h"
 #include "tessera/device/device.h"
+#include "tessera/launch/ranks.h"
 #include "tessera/runtime/f32_products.h"
 #include "tessera/runtime/rates.h"
 
@@ -171,6 +172,8 @@ DoctorFacts doctor_facts(const std::string& folder,
   const char* omp = variable("OMP_NUM_THREADS");
   out.omp_threads = omp == nullptr ? "" : omp;
   add_launcher(variable, out);
+  quiet_plugins();
+  out.plugins = plugins_there(plugins_folder());
   return out;
 }
 

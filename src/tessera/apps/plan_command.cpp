@@ -96,6 +96,9 @@ std::vector<Flag> plan_command_flags(const OwnFamilies& families) {
        with_value("search-mode", "MODE",
                   "instead of a plan: placements of single ops, as found by dynamic_programming, "
                   "recursive_programming or sharding_propagation"),
+       with_value("gpu", "NAME",
+                  "with --device pjrt:cuda: compile the step for this GPU, which need not be here, "
+                  "and print the bytes that it takes: \"NVIDIA H100 80GB HBM3\", or a part of it"),
        command_switch("placements", "print the placement of each value on the mesh"),
        with_value("schedule-svg", "FILE",
                   "draw what each pipeline stage does against time, as an SVG picture"),
@@ -110,7 +113,7 @@ struct PlanRequest {
   bool json = false, verbose = false, placements = false, check = false, automatic = false,
        precision = false;
   double memory_margin = 0;
-  std::string plan_file, page, search_mode, picture;  // empty: none
+  std::string plan_file, page, search_mode, picture, gpu;  // empty: none
 };
 
 PlanRequest take_request(ParsedFlags& parsed, Problems& problems) {
@@ -125,6 +128,7 @@ PlanRequest take_request(ParsedFlags& parsed, Problems& problems) {
   out.plan_file = take_result_file(parsed, "write-plan", OwnFile::Plan, problems);
   out.page = take_result_file(parsed, "html", OwnFile::Page, problems);
   out.picture = take_result_file(parsed, "schedule-svg", OwnFile::Picture, problems);
+  out.gpu = parsed.take_value("gpu");
   if (parsed.find("search-mode") != nullptr) {
     out.search_mode = parsed.take_value("search-mode");
     problems.gather([&] { search_mode_of(out.search_mode); });
@@ -134,7 +138,8 @@ PlanRequest take_request(ParsedFlags& parsed, Problems& problems) {
   const std::pair<bool, const char*> of_one_plan[] = {{out.verbose, "--verbose"},
                                                       {out.placements, "--placements"},
                                                       {out.check, "--check"},
-                                                      {!out.picture.empty(), "--schedule-svg"}};
+                                                      {!out.picture.empty(), "--schedule-svg"},
+                                                      {!out.gpu.empty(), "--gpu"}};
   for (const auto& [given, flag] : of_one_plan)
     if (given && out.automatic)
       problems.add(
@@ -157,6 +162,7 @@ void refuse_beside_search(const ParsedFlags& parsed, const PlanRequest& request,
   if (request.placements) refuse("--placements");
   if (request.check) refuse("--check");
   if (!request.picture.empty()) refuse("--schedule-svg");
+  if (!request.gpu.empty()) refuse("--gpu");
   for (const Setting& setting : parsed.settings) {
     const Field* field = find_field(setting.key).field;
     if (field == nullptr) continue;
@@ -199,6 +205,14 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
     problems.add(text("--schedule-svg ", request.picture,
                       " draws the stages of a pipeline, and pipeline-model-parallel-size is 1; ",
                       "raise that, or leave --schedule-svg out"));
+  if (!request.gpu.empty() && plugin_of(config).empty())
+    problems.add(text("--gpu ", request.gpu, " is for --device pjrt:cuda, and device is ",
+                      config.device, "; give both, or leave --gpu out"));
+  if (!request.gpu.empty() && config.parallel.pipeline > 1)
+    problems.add(text("--gpu ", request.gpu, " compiles no pipelines yet, and ",
+                      "pipeline-model-parallel-size is ", config.parallel.pipeline,
+                      "; give 1, or leave --gpu out"),
+                 {"pipeline-model-parallel-size"});
   problems.raise();
   for (const std::string& notice : notices) console.err << "notice: " << notice << "\n";
   return config;
@@ -226,9 +240,13 @@ void print_plan(RunConfig config, const PlanRequest& request, Console& console) 
   WantedPrograms wanted = wanted_programs(setup);
   wanted.placed = request.placements;
   wanted.stages = true;
+  wanted.local = !request.gpu.empty();
   const Compiled compiled = request.check ? compile_checked(setup, wanted, *device, console)
                                           : compile_programs(setup, wanted, *device);
-  const PlanReport report = report_of(compiled, setup);
+  PlanReport report = report_of(compiled, setup);
+  if (!request.gpu.empty())
+    report.compiled =
+        compile_for_gpu(accelerator_options(config), request.gpu, compiled.plan, kTrainProgram);
   if (!request.picture.empty())
     write_atomically(request.picture, planned_pipeline(compiled, setup)->svg());
   if (request.json) {

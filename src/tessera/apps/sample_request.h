@@ -24,6 +24,7 @@ inline constexpr MachineField kSampleMachineFields[] = {
      "pipeline stages: the layers are cut into so many parts, each on devices of its own [1]"},
     {"machine"},
     {"distributed-timeout"},
+    {"device"},
     {"threads"},
     {"graph-optimization"},
     {"max-isa"},

@@ -135,6 +135,7 @@ int verify_on(Communicator* launched, const VerifyRequest& request, Console& con
   if (launched != nullptr && launched->rank() > 0) return 0;
   RunConfig alone = config;
   alone.parallel = {};
+  alone.device = kProcessors;
   alone.micro_batch_size = alone.global_batch_size;
   work_alone(launched, [&] {
     on_ranks(alone, nullptr, console, [&](Communicator*, const Backend& backend) {

@@ -97,6 +97,10 @@ TokenizerChoice tokenizer_choice(const RunConfig& config) {
           config.vocab_extra_ids};
 }
 
+std::string plugin_of(const RunConfig& config) {
+  return starts_with(config.device, kPjrt) ? config.device.substr(kPjrt.size()) : "";
+}
+
 void complete(RunConfig& config) {
   if (!tokenizer_choice(config).none() && config.defaulted.contains("vocabulary"))
     config.vocabulary = VocabularyKind::Tokenizer;

@@ -110,7 +110,8 @@ struct RunConfig {
   bool bf16 = false, fp16 = false, mixed_precision = false;  // of forward and backward
   std::string reduce_dtype = "auto";                         // of sums of gradients
 
-  std::int64_t threads = 0;  // per device; 0: one per core, shared out
+  std::string device = "cpu";  // kProcessors, or kPjrt and a plugin
+  std::int64_t threads = 0;    // per device; 0: one per core, shared out
   std::string max_isa = "auto", pack_weights = "auto", f32_products = "auto";  // CpuChoices
   bool graph_optimization = true;     // all of Optimizations, or none
   bool amx = true;                    // false: at most the level below
@@ -162,6 +163,12 @@ struct Setting {
 RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>& flags,
                     Problems& problems, std::vector<std::string>& notices,
                     const OwnFamilies& families = {});
+
+/// Devices of a run: this machine's processors, or accelerators, with a plugin's name or file
+/// behind it.
+inline constexpr std::string_view kProcessors = "cpu", kPjrt = "pjrt:";
+/// The plugin of such a device; empty: the device is this machine's processors.
+std::string plugin_of(const RunConfig& config);
 
 /// Sets what is derived from other fields: max_isa, pack_weights and f32_products (choices),
 /// micro_batch_size, what the model's family derives (ModelFamily::complete), the optimizer's last

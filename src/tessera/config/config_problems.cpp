@@ -27,6 +27,7 @@ void find_parts_problem(const RunConfig& config, Problems& problems);
 void find_batch_problems(const RunConfig& config, Problems& problems);
 void find_eval_texts_problems(const RunConfig& config, const ModelConfig& model,
                               Problems& problems);
+void find_device_problems(const RunConfig& config, Problems& problems);
 void find_precision_problems(const RunConfig& config, Problems& problems);
 
 }  // namespace
@@ -103,6 +104,7 @@ void find_problems(const RunConfig& config, Problems& problems) {
                    {field.name});
   }
   find_precision_problems(config, problems);
+  find_device_problems(config, problems);
   problems.gather([&] { parse_memory_cap(config.memory_cap); }, {"memory-cap"});
   const bool in_file = config.remote_device == kRemoteFile;
   if (in_file && config.offload_folder.empty())
@@ -154,6 +156,21 @@ void find_precision_problems(const RunConfig& config, Problems& problems) {
                                 : text("leave reduce-dtype out, or add ",
                                        sums == DType::BF16 ? "bf16" : "fp16")),
                  {"reduce-dtype", "bf16", "fp16", "mixed-precision"});
+}
+
+void find_device_problems(const RunConfig& config, Problems& problems) {
+  const std::string& device = config.device;
+  if (device == kProcessors) return;
+  if (plugin_of(config).empty()) {
+    problems.add(text("device is '", device, "'; it can be cpu, or ", kPjrt,
+                      " with the name or the file of a plugin, like ", kPjrt, "cuda"),
+                 {"device"});
+    return;
+  }
+  if (!config.profile.empty())
+    problems.add(text("profile records the kernels of processors, and device is ", device,
+                      "; leave one of the two out"),
+                 {"profile", "device"});
 }
 
 /// data-parallel-size leaves devices over, and they repeat what others compute: each as often.

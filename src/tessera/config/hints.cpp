@@ -27,7 +27,7 @@ constexpr std::string_view kTracked =
     "metrics.jsonl is always written, and events for TensorBoard by ";
 constexpr std::string_view kLaunch = "tessera launch -n N starts N ranks; in one process it is ";
 constexpr std::string_view kWhole = "the best plan of devices, stages and memory is chosen by ";
-constexpr std::string_view kCpu = "a run computes on the processor today, with so many cores: ";
+constexpr std::string_view kGpu = "for GPUs give pjrt:cuda or pjrt:rocm to ";
 
 constexpr std::string_view kOfSample =
     "how long a text is that the model writes is a flag of tessera sample, --tokens";
@@ -76,9 +76,8 @@ constexpr Hint kHints[] = {
     {"num-tokens", "tokens"},
     {"max-new-tokens", "", kOfSample},
     {"num-tokens", "", kOfSample},
-    {"device", "threads", kCpu},
-    {"gpus", "threads", kCpu},
-    {"cuda", "threads", kCpu},
+    {"gpus", "device", kGpu},
+    {"cuda", "device", kGpu},
     {"load", "resume"},
     {"save", "output"},
     {"finetune", "init-from", "for the weights alone, and nothing else of a run, give "},
@@ -244,7 +243,7 @@ constexpr Hint kHints[] = {
     {"contiguous-gradients", "", "gradients always lie in one buffer; leave it out"},
     // MindSpore
     {"device-num", "devices", kLaunch},
-    {"device-target", "threads", kCpu},
+    {"device-target", "device", kGpu},
     {"parallel-mode", "auto", kWhole},
     {"auto-parallel", "auto", kWhole},
     {"enable-parallel-optimizer", "zero-stage", "on is 1, off is 0 of "},

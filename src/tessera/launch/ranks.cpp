@@ -6,10 +6,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <sstream>
 #include <thread>
 
+#include "tessera/accelerator/accelerator.h"
 #include "tessera/base/cores.h"
 #include "tessera/comm/local.h"
 #include "tessera/comm/processes.h"
@@ -78,7 +80,28 @@ std::unique_ptr<Device> device_of(const RunConfig& config, const Communicator* w
   return make_cpu_device(out);
 }
 
+/// What `config` runs on, where that is not the processors.
+std::unique_ptr<Backend> accelerator_of(const RunConfig& config) {
+  return plugin_of(config).empty() ? nullptr : make_accelerator(accelerator_options(config));
+}
+
 }  // namespace
+
+std::string plugins_folder() {
+  namespace fs = std::filesystem;
+  const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
+  const fs::path built = here / "plugins";
+  return fs::exists(built) ? built : here.parent_path() / "lib" / "tessera" / "plugins";
+}
+
+void quiet_plugins() { ::setenv("TF_CPP_MIN_LOG_LEVEL", "1", /*overwrite=*/0); }
+
+AcceleratorOptions accelerator_options(const RunConfig& config) {
+  quiet_plugins();
+  return {.plugin = plugin_of(config),
+          .folder = plugins_folder(),
+          .devices = static_cast<int>(config.parallel.devices)};
+}
 
 void share_cores(RunConfig& config, const Communicator* launched) {
   if (config.threads > 0) return;
@@ -89,7 +112,8 @@ void share_cores(RunConfig& config, const Communicator* launched) {
 }
 
 std::unique_ptr<Device> planned_device(const RunConfig& config, const Communicator* launched) {
-  if (config.parallel.machine.kernels == KernelSource::Described) return make_described_device();
+  if (config.parallel.machine.kernels == KernelSource::Described || !plugin_of(config).empty())
+    return make_described_device();
   RunConfig of_rank = config;
   share_cores(of_rank, launched);
   return make_cpu_device(cpu_options(of_rank));
@@ -173,11 +197,16 @@ void on_ranks(const RunConfig& config, Communicator* launched, Console& console,
               const std::function<void(Communicator*, const Backend&)>& body) {
   require_kernels(config);
   const int devices = static_cast<int>(config.parallel.devices);
+  const std::unique_ptr<Backend> accelerator = accelerator_of(config);
   const auto on_device = [&](Communicator* world, const Communicator* sharing, bool pinned) {
+    if (accelerator) return body(world, *accelerator);
     const std::unique_ptr<Device> device = device_of(config, sharing, pinned);
     body(world, CpuBackend(*device));
   };
   if (launched != nullptr) {
+    require(!accelerator || devices == 1, "device ", config.device,
+            " runs in one process, and this is one of ", launched->size(),
+            "; start one without a launcher, and give --devices ", devices);
     // The launcher pins processes, or has its reasons not to.
     return on_device(devices == 1 ? nullptr : launched, launched, false);
   }

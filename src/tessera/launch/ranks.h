@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 
+#include "tessera/accelerator/accelerator.h"
 #include "tessera/comm/communicator.h"
 #include "tessera/comm/launched.h"
 #include "tessera/config/config.h"
@@ -68,6 +69,13 @@ CpuOptions cpu_options(const RunConfig& config);
 /// of this machine with a rank's share of the cores.
 std::unique_ptr<Device> planned_device(const RunConfig& config,
                                        const Communicator* launched = nullptr);
+
+/// Before a plugin is loaded: it prints warnings and errors alone.
+void quiet_plugins();
+/// The plugin and devices of `config`, and where plugins are.
+AcceleratorOptions accelerator_options(const RunConfig& config);
+/// Where ./dev accelerator puts plugins, and where an installed command has them.
+std::string plugins_folder();
 
 /// As fit_memory, on a device like that of each rank; the begin of a search is told on `console`.
 std::string fit_to_cap(RunConfig& config, const Communicator* launched, Console& console);

@@ -14,10 +14,10 @@ struct CompileOptions {
   int num_replicas = 1;
   int num_partitions = 1;
   /// Ids of devices: [replica][partition]. Empty: the plugin's first ones, in order.
-  std::vector<std::vector<std::int64_t>> device_assignment;
+  std::vector<std::vector<std::int64_t>> device_assignment = {};
   /// XLA's flags for this program alone, such as {"xla_gpu_deterministic_ops", true}; no lists. A
   /// plugin refuses names that it does not know.
-  NamedValues flags;
+  NamedValues flags = {};
 };
 
 /// The flags by which a CUDA plugin finds CUDA's own compilers, where `./dev accelerator cuda13

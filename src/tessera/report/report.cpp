@@ -233,6 +233,11 @@ std::string to_json(const PlanReport& r) {
   for (const MemoryPart& part : kMemoryParts) json["memory"][part.key] = r.memory.*part.bytes;
   json["planned_peak_bytes"] = r.peak_bytes;
   json["lower_bound_bytes"] = r.lower_bound_bytes;
+  if (const std::optional<CompiledBytes>& c = r.compiled)
+    json["compiled"] = {
+        {"compiler", c->compiler}, {"argument_bytes", c->argument},   {"output_bytes", c->output},
+        {"alias_bytes", c->alias}, {"temporary_bytes", c->temporary}, {"peak_bytes", c->peak()},
+        {"host_bytes", c->host},   {"text_bytes", c->code},           {"seconds", c->seconds}};
   json["bytes_without_reuse"] = r.unshared_bytes;
   json["planned_host_bytes"] = r.host.memory;
   json["planned_file_bytes"] = r.host.file;

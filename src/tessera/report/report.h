@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "tessera/plan/compiled_bytes.h"
 #include "tessera/plan/kernel_use.h"
 #include "tessera/plan/predict.h"
 #include "tessera/report/mesh_report.h"
@@ -44,12 +45,13 @@ struct PlanReport {
   std::optional<PipelineReport> pipeline;                    // none: one stage
   double flops_per_step = 0, recomputed_flops_per_step = 0;  // of all devices
   std::int64_t tokens_per_step = 0, micro_batches = 1;
-  std::vector<BlockUse> blocks;          // of all stages; bytes and FLOPs of one device
-  std::vector<KernelUse> kernels;        // most FLOPs first, then most bytes
-  std::vector<WorkspaceUse> workspaces;  // the largest first
-  OutsideArena outside;                  // of this process, without a text
-  std::string machine;                   // that the step is predicted for; empty: none was told
-  std::optional<Prediction> prediction;  // there
+  std::vector<BlockUse> blocks;           // of all stages; bytes and FLOPs of one device
+  std::vector<KernelUse> kernels;         // most FLOPs first, then most bytes
+  std::vector<WorkspaceUse> workspaces;   // the largest first
+  OutsideArena outside;                   // of this process, without a text
+  std::string machine;                    // that the step is predicted for; empty: none was told
+  std::optional<Prediction> prediction;   // there
+  std::optional<CompiledBytes> compiled;  // by an accelerator's compiler; none: not asked for
   std::vector<PassTime> passes;
   double compile_seconds = 0;
 };

@@ -98,6 +98,8 @@ class Engine {
   /// The calls and bytes that this rank has sent through its communicator, by the axes of groups
   /// ("dp", "cp.tp").
   virtual std::map<std::string, Counts> sent() const { return {}; }
+  /// Bytes that crossed between the host and this rank's device since begin().
+  virtual std::int64_t host_bytes() const { return 0; }
   /// False if a byte behind the end of a pool was written.
   virtual bool guard_intact() const { return true; }
   /// Bytes on the device that are on huge pages, as far as the system says.

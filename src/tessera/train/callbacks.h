@@ -42,6 +42,8 @@ struct StepRecord {
   EpochPlace place = {};
   NamedMeans means = {};
   std::optional<double> loss_scale = {};  // by which the loss was multiplied
+  std::string backend = {};               // Backend::name of accelerators; empty: processors
+  std::int64_t host_bytes = 0;            // that crossed between rank 0's device and the host
 };
 
 /// What the model predicts of the held-out data after so many epochs.

@@ -90,9 +90,9 @@ MetricsFile::MetricsFile(const std::string& path, std::int64_t step, FileCalls c
 namespace {
 
 /// Keys of lines that are no task's means or scores.
-constexpr std::string_view kOwnKeys[] = {"kind",    "step",       "epoch",        "loss",
-                                         "lr",      "grad_norm",  "tokens_per_s", "step_seconds",
-                                         "skipped", "loss_scale", "weights"};
+constexpr std::string_view kOwnKeys[] = {
+    "kind",         "step",    "epoch",      "loss",    "lr",      "grad_norm", "tokens_per_s",
+    "step_seconds", "skipped", "loss_scale", "weights", "backend", "host_bytes"};
 
 /// Quoted; bytes that are no UTF-8 are replaced.
 std::string json_string(const std::string& value) {
@@ -117,7 +117,11 @@ void MetricsFile::train(const StepRecord& r) {
       json_number(r.lr), R"(,"grad_norm":)", json_number(r.grad_norm), R"(,"tokens_per_s":)",
       json_number(r.tokens_per_s), R"(,"step_seconds":)", json_number(r.seconds),
       json_members(r.means), r.loss_scale ? R"(,"loss_scale":)" : "",
-      r.loss_scale ? json_number(*r.loss_scale) : "", r.ok ? "" : R"(,"skipped":true)", "}\n");
+      r.loss_scale ? json_number(*r.loss_scale) : "",
+      r.backend.empty()
+          ? ""
+          : text(R"(,"backend":)", json_string(r.backend), R"(,"host_bytes":)", r.host_bytes),
+      r.ok ? "" : R"(,"skipped":true)", "}\n");
   if (r.ok) last_.train_loss = r.loss;
 }
 
@@ -150,6 +154,7 @@ std::string to_json(const Summary& s) {
     out += text(out.size() > 2 ? ",\n" : "", "  \"", key, "\": ", value);
   };
   line("steps", number_text(s.steps));
+  if (!s.backend.empty()) line("backend", json_string(s.backend));
   if (!s.isa.empty()) line("isa", text("\"", s.isa, "\""));
   if (!s.f32_products.empty()) line("f32_products", text("\"", s.f32_products, "\""));
   line("skipped_steps", number_text(s.skipped_steps));

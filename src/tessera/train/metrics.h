@@ -70,6 +70,7 @@ class MetricsFile {
 
 struct Summary {
   std::int64_t steps = 0;
+  std::string backend;       // Backend::name of accelerators; empty: processors
   std::string isa;           // the level that kernels used; empty where there are none
   std::string f32_products;  // Device::f32_products
   std::optional<double> train_loss, val_loss;

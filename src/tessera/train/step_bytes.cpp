@@ -24,6 +24,8 @@ void each_member(Record& record, Codec& codec) {
   codec(record.place.step);
   codec(record.loss_scale);
   codec(record.means);
+  codec(record.backend);
+  codec(record.host_bytes);
 }
 
 class StepWriter {
@@ -35,11 +37,14 @@ class StepWriter {
     static_assert(std::is_trivially_copyable_v<T>);
     bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
   }
+  void operator()(const std::string& text) {
+    (*this)(text.size());
+    bytes_ += text;
+  }
   void operator()(const NamedMeans& means) {
     (*this)(means.size());
     for (const auto& [name, value] : means) {
-      (*this)(name.size());
-      bytes_ += name;
+      (*this)(name);
       (*this)(value);
     }
   }
@@ -58,12 +63,16 @@ class StepReader {
     static_assert(std::is_trivially_copyable_v<T>);
     std::memcpy(&value, take(sizeof value).data(), sizeof value);
   }
+  void operator()(std::string& text) {
+    std::size_t size = 0;
+    (*this)(size);
+    text = take(size);
+  }
   void operator()(NamedMeans& means) {
     std::size_t count = 0;
     for ((*this)(count); count > 0; --count) {
-      std::size_t size = 0;
-      (*this)(size);
-      auto& [name, value] = means.emplace_back(take(size), 0.0);
+      auto& [name, value] = means.emplace_back();
+      (*this)(name);
       (*this)(value);
     }
   }

@@ -72,7 +72,7 @@ class Trainer {
   PreparedRun run_;
   TrainOptions options_;
   KeptNotices notices_;
-  std::string isa_, f32_products_;
+  std::string backend_, isa_, f32_products_;
   Clock::time_point begin_ = Clock::now();
   const RunSetup setup_;
   const std::unique_ptr<Samples> samples_;
@@ -106,6 +106,7 @@ class Trainer {
 Trainer::Trainer(PreparedRun run, const Backend& backend, const TrainOptions& options)
     : run_(std::move(run)),
       options_(options),
+      backend_(backend.reads_programs() ? backend.name() : ""),
       isa_(backend.isa()),
       f32_products_(backend.f32_products()),
       setup_(run_.config, run_.task),
@@ -249,6 +250,8 @@ StepRecord Trainer::attempt() {
     if (mean.name != kLossMean) out.means.emplace_back(mean.name, metric(mean.name.c_str()));
   }
   out.tokens_per_s = static_cast<double>(tokens) / out.seconds;
+  out.backend = backend_;
+  out.host_bytes = group_->engine().host_bytes();
   step_seconds_ += out.seconds;
   tokens_ += tokens;
   full_steps_ += share_of_full_step(group_->plan(), program.name);
@@ -355,6 +358,7 @@ Summary Trainer::summary() {
   const Plan& plan = group_->plan();
   Summary out;
   out.steps = step_;
+  out.backend = backend_;
   out.isa = isa_;
   out.f32_products = f32_products_;
   out.skipped_steps = skipped_;

@@ -1,0 +1,127 @@
+#include "tessera/accelerator/accelerator.h"
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+
+#include "tessera/accelerator/engine.h"
+#include "tessera/accelerator/product_rate.h"
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+#include "tessera/pjrt/plugin.h"
+#include "tessera/pjrt/topology.h"
+
+namespace tessera {
+
+namespace {
+
+/// The CPU's plugin makes as many devices as it is told; others have those that are there.
+pjrt::Client client_of(const pjrt::Plugin& plugin, int devices) {
+  constexpr const char* kCount = "cpu_device_count";
+  const bool makes_devices = plugin.file().find("cpu") != std::string::npos;
+  pjrt::NamedValues options;
+  if (makes_devices) options.push_back({kCount, std::int64_t{devices}});
+  return pjrt::Client(plugin, options);
+}
+
+const pjrt::Plugin& plugin_of(const AcceleratorOptions& options) {
+  return pjrt::load_plugin(pjrt::find_plugin(options.plugin, options.folder));
+}
+
+std::string name_of(const pjrt::Plugin& plugin, const std::string& platform) {
+  return text("pjrt:", platform, " ", std::filesystem::path(plugin.file()).filename().string(), " ",
+              to_text(plugin.version()));
+}
+
+/// "2 x NVIDIA H100 80GB HBM3, 79.6 GiB each"
+std::string devices_text(const pjrt::Client& client) {
+  std::map<std::string, std::int64_t> kinds;
+  for (const pjrt::Device& device : client.local_devices()) {
+    const std::optional<pjrt::MemoryStats> memory = client.memory_stats(device);
+    ++kinds[memory && memory->limit ? text(device.kind, ", ", bytes_text(*memory->limit), " each")
+                                    : device.kind];
+  }
+  std::vector<std::string> out;
+  for (const auto& [kind, count] : kinds) out.push_back(text(count, " x ", kind));
+  return join(out, "; ");
+}
+
+class Accelerator final : public Backend {
+ public:
+  Accelerator(const AcceleratorOptions& options, const pjrt::Plugin& plugin)
+      : programs_(std::make_shared<LoadedPrograms>(client_of(plugin, options.devices))),
+        plans_(make_described_device()),
+        name_(name_of(plugin, client().platform_name())) {
+    const auto there = static_cast<int>(client().local_devices().size());
+    require(there >= options.devices, "devices is ", options.devices, ", and ", name_, " has ",
+            there, "; ask for at most as many");
+  }
+
+  std::string name() const override { return name_; }
+  Device& device() const override { return *plans_; }
+  bool reads_programs() const override { return true; }
+  std::unique_ptr<Engine> start(Plan plan, Communicator* world, EngineOptions) const override {
+    return std::make_unique<AcceleratorEngine>(programs_, std::move(plan), world);
+  }
+  double product_rate(double seconds) const override {
+    return tessera::product_rate(client(), seconds);
+  }
+
+ private:
+  const pjrt::Client& client() const { return programs_->client(); }
+
+  std::shared_ptr<LoadedPrograms> programs_;
+  std::unique_ptr<Device> plans_;
+  std::string name_;
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_accelerator(const AcceleratorOptions& options) {
+  return std::make_unique<Accelerator>(options, plugin_of(options));
+}
+
+CompiledBytes compile_for_gpu(const AcceleratorOptions& options, std::string_view gpu,
+                              const Plan& plan, std::string_view program) {
+  using Clock = std::chrono::steady_clock;
+  const pjrt::Plugin& plugin = plugin_of(options);
+  const auto ranks = static_cast<int>(plan.ranks());
+  const pjrt::Topology topology = pjrt::gpu_topology(plugin, gpu, 1, ranks);
+  const hlo::Module module = module_of(plan, plan.program(program), topology.platform_name());
+  const Clock::time_point begin = Clock::now();
+  const pjrt::CompiledMemory memory =
+      topology.compile(module.text, {.num_replicas = ranks, .flags = pjrt::flags_for(plugin)})
+          .memory();
+  return {.compiler = text(name_of(plugin, topology.platform_name()), " for ", ranks, " x ",
+                           topology.devices()[0].kind),
+          .argument = memory.argument,
+          .output = memory.output,
+          .alias = memory.alias,
+          .temporary = memory.temp,
+          .host = memory.host_peak(),
+          .code = static_cast<std::int64_t>(module.text.size()),
+          .seconds = std::chrono::duration<double>(Clock::now() - begin).count()};
+}
+
+std::vector<PluginFacts> plugins_there(const std::string& folder) {
+  std::vector<PluginFacts> out;
+  for (const std::string& name : pjrt::plugin_names()) {
+    PluginFacts facts{.name = name, .file = {}, .version = {}, .devices = {}, .problem = {}};
+    try {
+      facts.file = pjrt::find_plugin(name, folder);
+    } catch (const Error&) {  // not brought
+      continue;
+    }
+    try {
+      const pjrt::Plugin& plugin = pjrt::load_plugin(facts.file);
+      facts.version = to_text(plugin.version());
+      facts.devices = devices_text(client_of(plugin, 1));
+    } catch (const Error& error) {
+      facts.problem = error.what();
+    }
+    out.push_back(std::move(facts));
+  }
+  return out;
+}
+
+}  // namespace tessera

@@ -1,0 +1,47 @@
+#pragma once
+/// The room `accelerator`: runs programs on the devices of a PJRT plugin: GPUs, TPUs, or the CPU
+/// for tests.
+/// For: what `--device pjrt:NAME` runs on.
+/// Not for: what modules say (hlo), or how a plugin is called (pjrt).
+/// Rejected: kernels of ours for what a plugin lacks. An op that it cannot run is an error, as a
+/// step that is computed half on the host is neither fast nor what was asked for. One thread for
+/// all devices: ranks are threads here as on CPUs, so that batches, checkpoints and launchers know
+/// no difference; they meet where a program runs, and one of them starts it for all.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/plan/compiled_bytes.h"
+#include "tessera/runtime/backend.h"
+
+namespace tessera {
+
+struct AcceleratorOptions {
+  std::string plugin;  // "cpu", "cuda", "rocm", "tpu", or a file
+  std::string folder;  // where plugins are, each below its name
+  int devices = 1;     // that this process drives
+};
+
+/// The devices of a plugin, taken into use. All ranks of the process share the backend.
+/// Errors: Fault::Usage: no such plugin, fewer devices than asked for. Fault::Resource: a plugin
+/// that does not load, no driver.
+std::unique_ptr<Backend> make_accelerator(const AcceleratorOptions& options);
+
+/// Compiles a program of a plan that keeps what it computes (ProgramPlan::local) for as many of a
+/// GPU, by its name, as the plan has ranks. None need be here: the plugin has descriptions of them.
+/// Errors: Fault::Usage: no such GPU, with those that there are. Fault::Resource: no plugin.
+CompiledBytes compile_for_gpu(const AcceleratorOptions& options, std::string_view gpu,
+                              const Plan& plan, std::string_view program);
+
+/// A plugin that is there, for `tessera doctor`.
+struct PluginFacts {
+  std::string name, file, version;
+  std::string devices;  // "1 x NVIDIA H100 80GB HBM3, 79.6 GiB"; empty: none
+  std::string problem;  // in the plugin's words; empty: none
+};
+/// All plugins below the folder, each loaded and asked for its devices.
+std::vector<PluginFacts> plugins_there(const std::string& folder);
+
+}  // namespace tessera

@@ -1,0 +1,55 @@
+#pragma once
+/// One rank's end of a run on an accelerator: its states are buffers of its device.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/accelerator/loaded_programs.h"
+#include "tessera/runtime/engine.h"
+
+namespace tessera {
+
+class AcceleratorEngine final : public Engine {
+ public:
+  /// All ranks of the world make theirs together. States are zero until they are written.
+  /// Errors: as of LoadedPrograms::load.
+  AcceleratorEngine(std::shared_ptr<LoadedPrograms> programs, Plan plan, Communicator* world);
+
+  const Plan& plan() const override { return plan_; }
+  BatchInputs& begin(std::string_view program, const RunOptions& options) override;
+  void finish(std::string_view program, const RunOptions& options) override;
+  HostTensor metric(std::string_view program, std::string_view name) const override;
+  double scalar(std::string_view program, std::string_view name) const override;
+  /// A copy.
+  StateBytes read_state(std::string_view path) const override;
+  std::int64_t host_bytes() const override { return host_bytes_; }
+
+ private:
+  struct Runnable {
+    const ProgramPlan* plan;
+    const LoadedProgram* loaded;
+    BatchInputs inputs;
+    std::map<std::string, HostTensor, std::less<>> batch;
+  };
+  Runnable& runnable(std::string_view name);
+  const pjrt::Device& device() const;
+  const StatePlan& state(std::string_view path) const;
+  pjrt::Buffer upload(const TensorType& type, std::span<const std::byte> bytes) const;
+  std::span<std::byte> begin_write(std::string_view path) override;
+  void end_write(std::string_view path) override;
+
+  std::shared_ptr<LoadedPrograms> programs_;
+  Plan plan_;
+  Communicator* world_;
+  std::vector<std::unique_ptr<Runnable>> runnables_;
+  Buffers states_;                     // by path
+  Buffers metrics_;                    // of the last run, by name
+  const ProgramPlan* last_ = nullptr;  // whose metrics can be read
+  mutable std::int64_t host_bytes_ = 0;
+  std::vector<std::byte> written_;  // a state, until end_write
+};
+
+}  // namespace tessera

@@ -1,0 +1,212 @@
+/// Attention and its gradient, over blocks of keys where the scores would be large. Scores are
+/// [b, g, r, s, t], in f32 whatever the operands are.
+
+#include "tessera/ops/attention.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "tessera/hlo/op_call.h"
+
+namespace tessera::hlo {
+
+namespace {
+
+constexpr double kNothing = -std::numeric_limits<double>::infinity();
+
+/// How many keys a block has: all of them, where the scores are few.
+std::int64_t keys_of_block(const Shape& q, std::int64_t keys, const EmitOptions& options) {
+  const std::int64_t rows = std::max<std::int64_t>(q.numel() / std::max<std::int64_t>(q[4], 1), 1);
+  if (rows * keys <= options.most_scores) return keys;
+  const std::int64_t fits = options.most_scores / rows / options.fewest_keys * options.fewest_keys;
+  return std::min(keys, std::max(fits, options.fewest_keys));
+}
+
+/// What the forward and the backward op share.
+class Heads {
+ public:
+  /// `first` is the operand q; `extras` is how many operands come before mask and step.
+  Heads(Writing& w, int first, int extras)
+      : q(w.in(first)),
+        k(w.in(first + 1)),
+        v(w.in(first + 2)),
+        keys(k.shape()[1]),
+        per_block(keys_of_block(q.shape(), keys, w.e.options)),
+        w_(w),
+        code_(w.code),
+        q_type_(w.operand(first)),
+        k_type_(w.operand(first + 1)) {
+    const bool masked = w.call.flag("mask");
+    if (masked) mask_ = w.in(extras);
+    if (w.call.number("dropout") > 0) {
+      step_ = w.in(extras + (masked ? 1 : 0));
+      key_ = w.e.key_of(w.node);
+    }
+  }
+
+  const Value q, k, v;
+  const std::int64_t keys, per_block;
+
+  /// [b, g, r, s, last]
+  Shape rows(std::int64_t last) const {
+    const Shape& size = q.shape();
+    return {size[0], size[2], size[3], size[1], last};
+  }
+  std::int64_t blocks() const { return (keys + per_block - 1) / per_block; }
+  bool whole() const { return blocks() == 1; }
+
+  /// Keys, values or a mask with as many keys as the blocks have together.
+  Value filled(const Value& x, int dim) const {
+    return code_.pad(x, dim, 0, blocks() * per_block - keys);
+  }
+  /// The part of it that block `i`, an i64 scalar, has.
+  Value part(const Value& x, int dim, const Value& i) const {
+    if (whole()) return x;
+    Shape shape = x.shape();
+    shape[dim] = per_block;
+    return code_.dynamic_slice(x, dim, i * static_cast<double>(per_block), shape);
+  }
+
+  Value scores(const Value& keys_of_block) const {
+    return code_.einsum("b s g r e, b t g e -> b g r s t", q, keys_of_block, Element::F32) *
+           w_.call.number("scale");
+  }
+
+  /// Which scores of a block count; nothing where all do.
+  std::optional<Value> seen(const Value& i) const {
+    std::optional<Value> out;
+    const auto also = [&](const Value& more) { out = out ? *out & more : more; };
+    const Value place = code_.iota({per_block}, 0, Element::I64) + first_key(i);  // of this rank
+    if (w_.call.flag("causal")) {
+      const Value row = code_.iota({q.shape()[1], 1}, 0, Element::I64) + w_.e.offset(q_type_, 1);
+      also(place + w_.e.offset(k_type_, 1) <= row);
+    }
+    if (blocks() * per_block > keys) also(place < static_cast<double>(keys));
+    if (mask_) {
+      const std::int64_t rows = mask_->ndim() == 3 ? q.shape()[1] : 1;
+      const Value mask = part(filled(*mask_, mask_->ndim() - 1), mask_->ndim() - 1, i);
+      also(code_.reshape(mask, {mask.shape()[0], 1, 1, rows, per_block}));
+    }
+    return out ? std::optional(code_.broadcast(*out, rows(per_block))) : out;
+  }
+
+  /// What dropout multiplies the probabilities of a block with; nothing without dropout.
+  std::optional<Value> kept(const Value& i) const {
+    if (!step_) return std::nullopt;
+    const double p = w_.call.number("dropout");
+    Emitter::Counter counter{rows(per_block), {}, {}};
+    const auto add = [&](const Result& of, int dim) {
+      counter.sizes.push_back(of.placement ? of.logical[dim] : of.type.shape[dim]);
+      counter.offsets.push_back(w_.e.offset(of, dim));
+    };
+    add(q_type_, 0), add(q_type_, 2), add(q_type_, 3), add(q_type_, 1), add(k_type_, 1);
+    counter.offsets.back() = counter.offsets.back() + first_key(i);
+    counter.in_fours = per_block % 4 == 0 && counter.sizes.back() % 4 == 0 &&
+                       w_.e.is_offset_multiple(k_type_, 1, 4);
+    const Value unit = w_.e.random_unit(*key_, counter, *step_);
+    return code_.select(unit >= p, code_.constant(1 / (1 - p), Element::F32), 0.0);
+  }
+
+ private:
+  Value first_key(const Value& i) const { return i * static_cast<double>(per_block); }
+
+  Writing& w_;
+  Code& code_;
+  const Result &q_type_, &k_type_;
+  std::optional<Value> mask_, step_, key_;
+};
+
+/// x in blocks: one after another where there are several.
+Values over_blocks(Code& code, const Heads& h, const Values& start,
+                   const std::function<Values(const Value& i, const Values&)>& body) {
+  const Value zero = code.constant(0, Element::I64);
+  if (h.whole()) return body(zero, start);
+  Values with_count = {zero};
+  with_count.insert(with_count.end(), start.begin(), start.end());
+  Values ends = code.loop(
+      with_count, [&](const Values& v) { return v[0] < static_cast<double>(h.blocks()); },
+      [&](const Values& v) {
+        Values next = {v[0] + 1.0};
+        for (const Value& each : body(v[0], {v.begin() + 1, v.end()})) next.push_back(each);
+        return next;
+      });
+  ends.erase(ends.begin());
+  return ends;
+}
+
+/// A row's largest score so far, the sum of its exponentials, and its sum of values, which shrink
+/// when a larger score comes.
+void write_attention(Writing& w) {
+  Code& code = w.code;
+  const Heads h(w, 0, 3);
+  const Value keys = h.filled(h.k, 1), values = h.filled(h.v, 1);
+  const Values start = {code.constant(kNothing, Element::F32, h.rows(1)),
+                        code.constant(0, Element::F32, h.rows(1)),
+                        code.constant(0, Element::F32, h.rows(h.v.shape()[3]))};
+  const auto finite = [&](const Value& top) {  // of a row that sees no key: 0
+    return code.select(eq(top, kNothing), 0.0, top);
+  };
+  const Values ends = over_blocks(code, h, start, [&](const Value& i, const Values& so_far) {
+    Value scores = h.scores(h.part(keys, 1, i));
+    if (const auto seen = h.seen(i)) scores = code.select(*seen, scores, kNothing);
+    const Value highest = code.reduce(scores, {4}, Monoid::Max, true);
+    const Value top = h.whole() ? highest : code.binary("maximum", so_far[0], highest);
+    const Value p = code.exp(scores - finite(top));
+    const Value total = code.sum(p, {4}, true);
+    const auto kept = h.kept(i);
+    const Value used = code.convert(kept ? p * *kept : p, h.v.element());
+    const Value y =
+        code.einsum("b g r s t, b t g e -> b g r s e", used, h.part(values, 1, i), Element::F32);
+    if (h.whole()) return Values{top, total, y};
+    const Value shrink = code.exp(so_far[0] - finite(top));
+    return Values{top, so_far[1] * shrink + total, so_far[2] * shrink + y};
+  });
+  const Value total = ends[1], safe = code.select(eq(total, 0.0), 1.0, total);
+  w.out(code.convert(code.transpose(ends[2] / safe, {0, 3, 1, 2, 4}), w.result_element(0)));
+  const Value logsumexp = code.log(total) + finite(ends[0]);
+  w.out(code.convert(code.reshape(logsumexp, w.result(1).type.shape), w.result_element(1)));
+}
+
+/// (dy, q, k, v, y, logsumexp[, mask][, step]) -> (dq, dk, dv): probabilities are made again.
+void write_attention_grad(Writing& w) {
+  Code& code = w.code;
+  const Heads h(w, 1, 6);
+  const Value &dy = w.in(0), &y = w.in(4), logsumexp = code.column(code.wide(w.in(5)));
+  const Value keys = h.filled(h.k, 1), values = h.filled(h.v, 1);
+  const Value of_row = code.sum(code.wide(dy) * code.wide(y), {4});
+  const Value row_sum = code.column(code.transpose(of_row, {0, 2, 3, 1}));
+  const Values start = {code.constant(0, Element::F32, h.q.shape()),
+                        code.constant(0, Element::F32, keys.shape()),
+                        code.constant(0, Element::F32, values.shape())};
+  const Values ends = over_blocks(code, h, start, [&](const Value& i, const Values& so_far) {
+    const Value k = h.part(keys, 1, i), v = h.part(values, 1, i);
+    Value p = code.exp(h.scores(k) - logsumexp);
+    if (const auto seen = h.seen(i)) p = code.select(*seen, p, 0.0);
+    const Value dp = code.einsum("b s g r e, b t g e -> b g r s t", dy, v, Element::F32);
+    const auto kept = h.kept(i);
+    const Value dropped = kept ? p * *kept : p;
+    const Value slope = p * ((kept ? dp * *kept : dp) - row_sum) * w.call.number("scale");
+    const Value ds = code.convert(slope, h.q.element()), pk = code.convert(dropped, h.q.element());
+    const Value dq = code.einsum("b g r s t, b t g e -> b s g r e", ds, k, Element::F32),
+                dk = code.einsum("b g r s t, b s g r e -> b t g e", ds, h.q, Element::F32),
+                dv = code.einsum("b g r s t, b s g r e -> b t g e", pk, dy, Element::F32);
+    if (h.whole()) return Values{dq, dk, dv};
+    const Value place = i * static_cast<double>(h.per_block);
+    return Values{so_far[0] + dq, code.dynamic_update(so_far[1], dk, 1, place),
+                  code.dynamic_update(so_far[2], dv, 1, place)};
+  });
+  w.out(code.convert(ends[0], w.result_element(0)));
+  w.out(code.convert(code.slice(ends[1], 1, 0, h.keys), w.result_element(1)));
+  w.out(code.convert(code.slice(ends[2], 1, 0, h.keys), w.result_element(2)));
+}
+
+constinit const Emission kAttentions[] = {
+    {&kAttention, write_attention, "", Numbers::AsTheyAre, Source::Formula},
+    {&kAttentionGrad, write_attention_grad, "", Numbers::AsTheyAre, Source::Formula},
+};
+
+}  // namespace
+
+std::span<const Emission> attention_emissions() { return kAttentions; }
+
+}  // namespace tessera::hlo

@@ -1,0 +1,73 @@
+#!/bin/bash
+# accelerator_test.sh TESSERA: training on the plugin of CPUs computes what processors compute, on meshes; checkpoints move
+# between the two. Without the plugin only what is refused is looked at: ./dev accelerator cpu brings it.
+set -euo pipefail
+tessera=$1
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+wrong() { printf 'accelerator_test: %s\n' "$*" >&2; cat "$folder/err" >&2 || true; exit 1; }
+for ((i = 0; i < 200; ++i)); do echo "line $i of a text to train on"; done >"$folder/text.txt"
+
+# refused DEVICE WORDS: it ends with an error of these words, before anything is written.
+refused() {
+  local code=0
+  "$tessera" train --preset gpt2-tiny --data "$folder/text.txt" --steps 2 --output "$folder/none" --device "$1" \
+    ${3-} >/dev/null 2>"$folder/err" || code=$?
+  [ $code != 0 ] && grep -qF -- "$2" "$folder/err" || wrong "--device $1 ${3-} is not refused with '$2'"
+  [ ! -e "$folder/none/metrics.jsonl" ] || wrong "--device $1 is refused after it began to write"
+}
+refused gpu "device is 'gpu'; it can be cpu, or pjrt: with the name or the file of a plugin"
+refused pjrt: "device is 'pjrt:'"
+refused "pjrt:$folder/text.txt" "$folder/text.txt"
+refused "pjrt:$folder/absent.so" "absent.so"
+refused pjrt:nonesuch nonesuch
+refused pjrt:cpu "leave one of the two out" "--profile $folder/trace.json"
+
+[ -d "$(dirname "$tessera")/plugins/cpu" ] || {
+  echo "no plugin of CPUs in $(dirname "$tessera")/plugins; ./dev accelerator cpu brings it"
+  exit 77
+}
+
+verified() {
+  "$tessera" verify --device pjrt:cpu --threads 1 "$@" >"$folder/out" 2>"$folder/err" ||
+    wrong "verify $* fails: $(tail -3 "$folder/out")"
+}
+verified --preset gpt2-tiny --dropout 0.1
+verified --preset gpt2-tiny --micro-batch-size 2
+verified --preset gpt2-tiny --devices 3 --global-batch-size 7
+verified --preset gpt2-tiny --devices 4 --tensor-model-parallel-size 2 --sequence-parallel --zero-stage 3 --dropout 0.1
+verified --preset gpt2-tiny --devices 2 --context-parallel-size 2 --zero-stage 1
+verified --preset gpt2-tiny --devices 2 --pipeline-model-parallel-size 2 --micro-batch-size 1 --pipeline-schedule zb-h1
+verified --preset gpt2-tiny --devices 4 --pipeline-model-parallel-size 2 --micro-batch-size 1 \
+  --tensor-model-parallel-size 2 --dropout 0.1
+verified --preset llama-tiny --devices 2 --pipeline-model-parallel-size 2 --pipeline-schedule interleaved --micro-batch-size 2
+verified --preset llama-tiny --devices 2 --tensor-model-parallel-size 2 --optimizer lamb
+verified --preset bert-tiny --devices 2 --dropout 0.1 --recompute-granularity full
+verified --preset transformer-tiny --devices 2 --tensor-model-parallel-size 2
+
+# losses FILE: of the training steps
+losses() { sed -n 's/^{"kind":"train","step":\([0-9]*\),"loss":\([^,]*\),.*/\1 \2/p' "$1"; }
+near() {
+  paste <(losses "$1") <(losses "$2") | awk '
+    $1 != $3 || ($2 - $4) ^ 2 > ($2 * 1e-5) ^ 2 { print; bad = 1 } END { exit bad || NR == 0 }' >"$folder/err" ||
+    wrong "$3"
+}
+run() {
+  local output=$1
+  shift
+  "$tessera" train --preset gpt2-tiny --data "$folder/text.txt" --dropout 0.1 --threads 1 --output "$folder/$output" \
+    --resume auto "$@" >"$folder/out" 2>"$folder/err" || wrong "train $output $* fails"
+}
+run whole --steps 8
+run there --steps 4 --device pjrt:cpu --devices 2
+run there --steps 8
+near "$folder/whole/metrics.jsonl" "$folder/there/metrics.jsonl" "a checkpoint of an accelerator goes on otherwise on processors"
+grep -q '"backend":"pjrt:cpu .*"host_bytes":[1-9]' "$folder/there/metrics.jsonl" || wrong "metrics do not name the backend"
+run back --steps 4
+run back --steps 8 --device pjrt:cpu
+near "$folder/whole/metrics.jsonl" "$folder/back/metrics.jsonl" "a checkpoint of processors goes on otherwise on an accelerator"
+for device in cpu pjrt:cpu; do
+  "$tessera" sample "$folder/whole" --prompt line --temperature 0 --max-new-tokens 20 --device $device >"$folder/$device.txt" \
+    2>"$folder/err" || wrong "sample --device $device fails"
+done
+cmp -s "$folder/cpu.txt" "$folder/pjrt:cpu.txt" || wrong "an accelerator writes another text"

@@ -1,0 +1,180 @@
+/// Nodes on XLA's plugin, each alone on all its ranks, against reference kernels in f64: every row
+/// of the op table, and every node that programs of models on meshes have.
+
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "hlo/local_node.h"
+#include "hlo/on_plugin.h"
+#include "hlo/programs.h"
+#include "ops/harness.h"
+#include "tessera/hlo/module_text.h"
+
+namespace tessera::test {
+
+namespace {
+
+using hlo::Port;
+
+/// By op, how many nodes were compared, and the worst distance.
+class Tally {
+ public:
+  void add(const LocalNode& node, const Distance& d) {
+    bool narrow = false;
+    for (const Node& each : node.graph->nodes()) {
+      for (const Result& result : each.results) narrow = narrow || is_16_bit(result.type.dtype);
+    }
+    auto& [count, worst] = rows_[{std::string(node.node().op->name), narrow}];
+    ++count;
+    worst = std::max(worst, d.worst);
+    ++total_;
+  }
+  ~Tally() {
+    for (const auto& [op, row] : rows_)
+      std::cout << text(op.first, op.second ? " in 16 bits" : "", ": ", row.first, " nodes, worst ",
+                        row.second, "\n");
+    std::cout << total_ << " nodes\n";
+  }
+
+ private:
+  std::map<std::pair<std::string, bool>, std::pair<int, double>> rows_;
+  int total_ = 0;
+};
+
+/// Nodes of one mesh as one module, which takes a compiler less time than a module for each does.
+/// They share no operand, so that none changes another.
+hlo::Module module_of(const std::vector<LocalNode>& nodes, const hlo::EmitOptions& options) {
+  hlo::ModuleText out("nodes", nodes[0].graph->mesh(), options);
+  for (const LocalNode& each : nodes) {
+    hlo::Emitter::Known known;
+    for (NodeId i = 0; i < each.id(); ++i)
+      known[{i, 0}] = out.argument({Port::Kind::Operand, "", each.graph->node(i).results[0]});
+    out.emitter().microbatch =
+        out.code().constant(static_cast<double>(each.microbatch), hlo::Element::I64);
+    const auto no_leaf = [](const Node&) -> hlo::Value { throw Broken("a leaf"); };
+    out.emitter().node(*each.graph, each.id(), no_leaf, known);
+    for (std::size_t i = 0; i < each.node().results.size(); ++i)
+      out.result({Port::Kind::Operand, "", each.node().results[i]},
+                 known.at({each.id(), static_cast<std::int32_t>(i)}));
+  }
+  return out.finish();
+}
+
+void compare(const std::vector<LocalNode>& nodes, Tally& tally,
+             const hlo::EmitOptions& options = {}) {
+  const std::size_t ranks = at(nodes[0].graph->mesh().ranks());
+  std::vector<std::vector<HostTensor>> ins(ranks), outs;
+  for (const LocalNode& each : nodes) {
+    for (std::size_t rank = 0; rank < ranks; ++rank)
+      ins[rank].insert(ins[rank].end(), each.ins[rank].begin(), each.ins[rank].end());
+  }
+  try {
+    outs = OnPlugin(module_of(nodes, options)).run(ins);
+  } catch (const Error& error) {
+    ADD_FAILURE() << error.what() << "\nin a module that begins with " << nodes[0].title;
+    return;
+  }
+  std::ptrdiff_t next = 0;
+  for (const LocalNode& each : nodes) {
+    const auto count = static_cast<std::ptrdiff_t>(each.node().results.size());
+    std::vector<std::vector<HostTensor>> got;
+    for (const auto& of_rank : outs)
+      got.emplace_back(of_rank.begin() + next, of_rank.begin() + next + count);
+    next += count;
+    const Distance d = distance(each, got, reference_results(each));
+    EXPECT_EQ(d.wrong, "") << each.title << "\n" << text_of_node(each);
+    EXPECT_LE(d.worst, d.bound) << each.title << "\n" << text_of_node(each);
+    tally.add(each, d);
+  }
+}
+
+/// Nodes in modules of `kOfModule`, by mesh.
+class Comparison {
+ public:
+  explicit Comparison(hlo::EmitOptions options = {}) : options_(options) {}
+  ~Comparison() {
+    for (const auto& [mesh, nodes] : waiting_) {
+      if (!nodes.empty()) compare(nodes, tally_, options_);
+    }
+  }
+  void add(LocalNode node) {
+    std::vector<LocalNode>& nodes = waiting_[text(node.graph->mesh())];
+    nodes.push_back(std::move(node));
+    if (nodes.size() < kOfModule) return;
+    compare(nodes, tally_, options_);
+    nodes.clear();
+  }
+
+ private:
+  static constexpr std::size_t kOfModule = 64;
+  Tally tally_;
+  hlo::EmitOptions options_;
+  std::map<std::string, std::vector<LocalNode>> waiting_;
+};
+
+/// A row of the op table, with floats of that dtype where the op takes them.
+LocalNode node_of_row(const Case& c, DType dtype) {
+  const Tensors ins = operands_in(c, dtype);
+  Builder builder;
+  std::vector<Value> values;
+  for (std::size_t i = 0; i < ins.size(); ++i)
+    values.push_back(builder.batch(text("in", i), ins[i].type()));
+  const NodeId id = builder.add_all(*c.op, values, c.attrs)[0].id().node;
+  LocalNode out = node_alone(builder.finish(), id);
+  out.title = text(title(c), " in ", dtype);
+  out.ins = {ins};
+  return out;
+}
+
+}  // namespace
+
+TEST(Nodes, RowsOfTheOpTable) {
+  if (cpu_plugin() == nullptr) GTEST_SKIP() << kNoPlugin;
+  Comparison comparison;
+  for (const Case& c : all_cases()) {
+    for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
+      comparison.add(node_of_row(c, dtype));
+  }
+}
+
+/// In blocks of keys, whatever the number of scores.
+TEST(Nodes, AttentionInBlocks) {
+  if (cpu_plugin() == nullptr) GTEST_SKIP() << kNoPlugin;
+  hlo::EmitOptions options;
+  options.most_scores = 1;
+  options.fewest_keys = 4;  // the last block is not full
+  Comparison comparison(options);
+  for (const Case& c : all_cases()) {
+    if (c.op->name != "attention" && c.op->name != "attention_grad") continue;
+    for (const DType dtype : {DType::F32, DType::BF16}) comparison.add(node_of_row(c, dtype));
+  }
+}
+
+class ModelNodes : public testing::TestWithParam<std::string> {};
+
+TEST_P(ModelNodes, OnMeshes) {
+  if (cpu_plugin() == nullptr) GTEST_SKIP() << kNoPlugin;
+  Comparison comparison;
+  std::set<std::string> seen;
+  for (const ModelProgram& of : model_programs()) {
+    if (!of.family.starts_with(GetParam())) continue;
+    const Program program = of.make();
+    for (const Region& region : program.regions) {
+      for (NodeId id = 0; id < region.graph.size(); ++id) {
+        if (region.graph.node(id).op->traits.leaf) continue;
+        LocalNode node = node_alone(region.graph, id);
+        if (!seen.insert(text_of_node(node)).second) continue;
+        node.title = text(of.name, ": ", node.title);
+        fill_operands(node, seen.size());
+        comparison.add(std::move(node));
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, ModelNodes,
+                         testing::Values("gpt2", "llama", "bert", "transformer", "t5", "vit"),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace tessera::test
