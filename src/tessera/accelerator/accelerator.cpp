@@ -1,8 +1,10 @@
 #include "tessera/accelerator/accelerator.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <numeric>
 
 #include "tessera/accelerator/engine.h"
 #include "tessera/accelerator/product_rate.h"
@@ -15,12 +17,21 @@ namespace tessera {
 
 namespace {
 
-/// The CPU's plugin makes as many devices as it is told; others have those that are there.
-pjrt::Client client_of(const pjrt::Plugin& plugin, int devices) {
-  constexpr const char* kCount = "cpu_device_count";
-  const bool makes_devices = plugin.file().find("cpu") != std::string::npos;
+constexpr int kAllDevices = 0;  // that there are; of XLA's CPU one
+
+/// XLA's CPU makes as many devices as it is told. Of GPUs this process takes the first so many, and
+/// with `all_memory` most of their memory at once, as XLA's allocator does best.
+pjrt::Client client_of(const pjrt::Plugin& plugin, int devices, bool all_memory = true) {
+  const std::string file = std::filesystem::path(plugin.file()).filename().string();
+  const auto is = [&](const char* kind) { return file.find(kind) != std::string::npos; };
   pjrt::NamedValues options;
-  if (makes_devices) options.push_back({kCount, std::int64_t{devices}});
+  if (is("cpu")) options.push_back({"cpu_device_count", std::int64_t{std::max(devices, 1)}});
+  if (is("cuda") || is("rocm")) {
+    std::vector<std::int64_t> first(static_cast<std::size_t>(devices));
+    std::iota(first.begin(), first.end(), std::int64_t{0});
+    if (devices > 0) options.push_back({"visible_devices", first});
+    options.push_back({"preallocate", all_memory});
+  }
   return pjrt::Client(plugin, options);
 }
 
@@ -49,7 +60,8 @@ std::string devices_text(const pjrt::Client& client) {
 class Accelerator final : public Backend {
  public:
   Accelerator(const AcceleratorOptions& options, const pjrt::Plugin& plugin)
-      : programs_(std::make_shared<LoadedPrograms>(client_of(plugin, options.devices))),
+      : programs_(std::make_shared<LoadedPrograms>(client_of(plugin, options.devices),
+                                                   ProgramCache(options.cache))),
         plans_(make_described_device()),
         name_(name_of(plugin, client().platform_name())) {
     const auto there = static_cast<int>(client().local_devices().size());
@@ -59,6 +71,7 @@ class Accelerator final : public Backend {
 
   std::string name() const override { return name_; }
   Device& device() const override { return *plans_; }
+  bool in_main_memory() const override { return client().platform_name() == "cpu"; }
   bool reads_programs() const override { return true; }
   std::unique_ptr<Engine> start(Plan plan, Communicator* world, EngineOptions) const override {
     return std::make_unique<AcceleratorEngine>(programs_, std::move(plan), world);
@@ -115,7 +128,7 @@ std::vector<PluginFacts> plugins_there(const std::string& folder) {
     try {
       const pjrt::Plugin& plugin = pjrt::load_plugin(facts.file);
       facts.version = to_text(plugin.version());
-      facts.devices = devices_text(client_of(plugin, 1));
+      facts.devices = devices_text(client_of(plugin, kAllDevices, /*all_memory=*/false));
     } catch (const Error& error) {
       facts.problem = error.what();
     }

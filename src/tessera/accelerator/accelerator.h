@@ -19,9 +19,10 @@
 namespace tessera {
 
 struct AcceleratorOptions {
-  std::string plugin;  // "cpu", "cuda", "rocm", "tpu", or a file
-  std::string folder;  // where plugins are, each below its name
-  int devices = 1;     // that this process drives
+  std::string plugin;      // "cpu", "cuda", "rocm", "tpu", or a file
+  std::string folder;      // where plugins are, each below its name
+  int devices = 1;         // that this process drives
+  std::string cache = {};  // a folder for compiled programs; empty: none
 };
 
 /// The devices of a plugin, taken into use. All ranks of the process share the backend.

@@ -19,20 +19,29 @@ AcceleratorEngine::AcceleratorEngine(std::shared_ptr<LoadedPrograms> programs, P
     }
     runnables_.push_back(std::move(runnable));
   }
-  for (const StatePlan& state : plan_.states) {
-    if (!plan_.has(state)) continue;
-    const std::vector<std::byte> zeros(static_cast<std::size_t>(state.type.bytes()));
-    states_[state.state.path] = upload(state.type, zeros);
-  }
 }
 
 const pjrt::Device& AcceleratorEngine::device() const {
   return programs_->client().local_devices()[static_cast<std::size_t>(plan_.rank)];
 }
 
-pjrt::Buffer AcceleratorEngine::upload(const TensorType& type,
-                                       std::span<const std::byte> bytes) const {
-  return pjrt::to_device(programs_->client(), bytes, type.dtype, type.shape, device());
+pjrt::Buffer AcceleratorEngine::upload(const TensorType& type, std::span<const std::byte> bytes,
+                                       Memory memory) const {
+  return pjrt::to_device(programs_->client(), bytes, type.dtype, type.shape, device(),
+                         programs_->memory_kind(memory));
+}
+
+/// Zeros for states that a program reads before anything has written them.
+void AcceleratorEngine::make_states(const LoadedProgram& program) {
+  const LoadedStage& stage = program.stages[static_cast<std::size_t>(plan_.stage())];
+  for (const LoadedPiece& piece : stage.pieces) {
+    for (const hlo::Port& port : piece.loaded.module.arguments) {
+      if (port.kind != hlo::Port::Kind::State || states_.contains(port.name)) continue;
+      const StatePlan& its = state(port.name);
+      const std::vector<std::byte> zeros(static_cast<std::size_t>(its.type.bytes()));
+      states_[port.name] = upload(its.type, zeros, its.place.memory);
+    }
+  }
 }
 
 AcceleratorEngine::Runnable& AcceleratorEngine::runnable(std::string_view name) {
@@ -53,6 +62,7 @@ BatchInputs& AcceleratorEngine::begin(std::string_view name, const RunOptions&) 
 void AcceleratorEngine::finish(std::string_view name, const RunOptions&) {
   Runnable& program = runnable(name);
   program.inputs.require_filled();
+  make_states(*program.loaded);
   Buffers batch;
   for (const auto& [input, host] : program.batch) {
     batch[input] = upload(host.type(), host.bytes());
@@ -84,7 +94,8 @@ const StatePlan& AcceleratorEngine::state(std::string_view path) const {
 StateBytes AcceleratorEngine::read_state(std::string_view path) const {
   const auto copy =
       std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(state(path).type.bytes()));
-  states_.find(path)->second.read(*copy);
+  // Until then it is zero.
+  if (const auto found = states_.find(path); found != states_.end()) found->second.read(*copy);
   return {*copy, copy};
 }
 
@@ -94,7 +105,8 @@ std::span<std::byte> AcceleratorEngine::begin_write(std::string_view path) {
 }
 
 void AcceleratorEngine::end_write(std::string_view path) {
-  states_.find(path)->second = upload(state(path).type, written_);
+  const StatePlan& its = state(path);
+  states_[std::string(path)] = upload(its.type, written_, its.place.memory);
 }
 
 }  // namespace tessera

@@ -23,7 +23,7 @@ class AcceleratorEngine final : public Engine {
   void finish(std::string_view program, const RunOptions& options) override;
   HostTensor metric(std::string_view program, std::string_view name) const override;
   double scalar(std::string_view program, std::string_view name) const override;
-  /// A copy.
+  /// Copies it to the host, and waits for the device.
   StateBytes read_state(std::string_view path) const override;
   std::int64_t host_bytes() const override { return host_bytes_; }
 
@@ -37,7 +37,9 @@ class AcceleratorEngine final : public Engine {
   Runnable& runnable(std::string_view name);
   const pjrt::Device& device() const;
   const StatePlan& state(std::string_view path) const;
-  pjrt::Buffer upload(const TensorType& type, std::span<const std::byte> bytes) const;
+  pjrt::Buffer upload(const TensorType& type, std::span<const std::byte> bytes,
+                      Memory memory = Memory::Device) const;
+  void make_states(const LoadedProgram& program);
   std::span<std::byte> begin_write(std::string_view path) override;
   void end_write(std::string_view path) override;
 

@@ -3,10 +3,12 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tessera/accelerator/program_cache.h"
 #include "tessera/comm/communicator.h"
 #include "tessera/hlo/modules.h"
 #include "tessera/pjrt/buffer.h"
@@ -31,9 +33,9 @@ struct LoadedPiece {
 /// What a stage runs. Without a pipeline it has one piece, which is the whole program and runs in
 /// one action.
 struct LoadedStage {
-  std::vector<LoadedPiece> pieces;  // in an order in which they could run
-  Actions actions;                  // each runs the pieces of its region and chunk
-  std::vector<LoadedModule> sums;   // what sums begin with: one module, or none
+  std::vector<LoadedPiece> pieces;   // in an order in which they could run
+  Actions actions;                   // each runs the pieces of its region and chunk
+  std::optional<LoadedModule> sums;  // what sums begin with; none: there are none
 };
 
 /// A program of a plan on all devices of this process.
@@ -56,9 +58,12 @@ hlo::Module module_of(const Plan& plan, const ProgramPlan& program, std::string_
 
 class LoadedPrograms {
  public:
-  explicit LoadedPrograms(pjrt::Client client) : client_(std::move(client)) {}
+  LoadedPrograms(pjrt::Client client, ProgramCache cache)
+      : client_(std::move(client)), cache_(std::move(cache)) {}
 
   const pjrt::Client& client() const { return client_; }
+  /// Where values of that memory are, on this client's devices; empty: their own memory.
+  std::string_view memory_kind(Memory memory) const;
 
   /// The programs of the plan, in its order; all ranks of the world call it together, each with its
   /// plan, and one compiles for all. They live as long as this. Errors: as of hlo::whole_module and
@@ -70,9 +75,11 @@ class LoadedPrograms {
 
  private:
   LoadedModule compiled(hlo::Module module, int stage) const;
+  pjrt::Executable executable(const std::string& module, const pjrt::CompileOptions& options) const;
   std::unique_ptr<LoadedProgram> compile(std::size_t program) const;
 
   pjrt::Client client_;
+  ProgramCache cache_;
   std::vector<std::unique_ptr<LoadedProgram>> programs_;  // of all plans
   std::vector<const LoadedProgram*> last_;                // of the plan at hand
   std::vector<const Plan*> plans_;                        // by rank, while they meet

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <vector>
 
 #include "tessera/base/text.h"
@@ -12,7 +13,10 @@ namespace tessera {
 
 namespace {
 
-constexpr std::int64_t kProductSize = 1024;
+/// Large enough that starting a product takes no time beside it.
+std::int64_t product_size(const pjrt::Client& client) {
+  return client.platform_name() == "cpu" ? 1024 : 8192;
+}
 
 std::string product_module(std::int64_t n) {
   const std::string type = text("tensor<", n, "x", n, "xf32>");
@@ -27,12 +31,13 @@ std::string product_module(std::int64_t n) {
 
 double product_rate(const pjrt::Client& client, double seconds) {
   using Clock = std::chrono::steady_clock;
+  const std::int64_t n = product_size(client);
   const pjrt::Device& device = client.local_devices()[0];
   const pjrt::Executable product =
-      pjrt::compile(client, product_module(kProductSize), {.device_assignment = {{device.id}}});
-  const std::vector<float> ones(static_cast<std::size_t>(kProductSize * kProductSize), 1.0F);
-  const pjrt::Buffer operand = pjrt::to_device(client, std::as_bytes(std::span(ones)), DType::F32,
-                                               {kProductSize, kProductSize}, device);
+      pjrt::compile(client, product_module(n), {.device_assignment = {{device.id}}});
+  const std::vector<float> ones(static_cast<std::size_t>(n * n), 1.0F);
+  const pjrt::Buffer operand =
+      pjrt::to_device(client, std::as_bytes(std::span(ones)), DType::F32, {n, n}, device);
   const pjrt::Arguments arguments = {{&operand, &operand}};
   product.execute(arguments);
   double best = 0, spent = 0;
@@ -40,7 +45,7 @@ double product_rate(const pjrt::Client& client, double seconds) {
     const Clock::time_point begin = Clock::now();
     product.execute(arguments);
     const double took = std::chrono::duration<double>(Clock::now() - begin).count();
-    best = std::max(best, 2.0 * kProductSize * kProductSize * kProductSize / took);
+    best = std::max(best, 2 * std::pow(static_cast<double>(n), 3) / took);
     spent += took;
   }
   return best;

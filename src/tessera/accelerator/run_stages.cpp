@@ -28,10 +28,10 @@ class StageRun {
   StageRun(const LoadedStage& stage, std::span<const Seat> seats, const pjrt::Client& client,
            std::map<Key, Shards>& messages)
       : stage_(stage), seats_(seats), client_(client), messages_(messages) {
-    for (const LoadedModule& sums : stage.sums) {
-      pjrt::Results results = sums.executable.start(pjrt::Arguments(seats.size())).results;
-      for (std::size_t i = 0; i < sums.module.results.size(); ++i)
-        sums_[sums.module.results[i].name] = shards_of(results, i);
+    if (stage.sums) {
+      pjrt::Results results = stage.sums->executable.start(pjrt::Arguments(seats.size())).results;
+      for (std::size_t i = 0; i < stage.sums->module.results.size(); ++i)
+        sums_[stage.sums->module.results[i].name] = shards_of(results, i);
     }
     for (const LoadedPiece& piece : stage.pieces) {
       for (const Port& port : piece.loaded.module.arguments) ++readers_[port.name];

@@ -87,11 +87,11 @@ const Emission* find_emission(const OpDef& op) {
 Values emit_op(Emitter& e, const Graph& graph, NodeId id, const Values& ins) {
   const Node& node = graph.node(id);
   const Emission* entry = find_emission(*node.op);
-  require(entry != nullptr, "op '", node.op->name, "' has no form in StableHLO yet, so it runs ",
-          "on CPU devices only");
+  require(entry != nullptr, "op '", node.op->name, "' has no form in StableHLO yet; give ",
+          "--device cpu, or a model and an optimizer without it");
   for (const Result& result : node.results) {
     require(result.type.layout.plain(), "op '", node.op->name, "' makes a ", result.type,
-            ", which only the device that packed it can read");
+            ", which only the device that packed it can read; give --device cpu");
   }
   if (entry->source != Source::Primitive && e.options.lines_of_call > 0) {
     if (std::optional<Values> outs = called(e, graph, id, *entry, ins)) return *std::move(outs);

@@ -63,7 +63,7 @@ LaunchedOptions launched_options(const RanksCommand& command, const Launched& la
     const Fault fault = Fault::Peer;
     if (ended && ended()) _exit(static_cast<int>(fault));  // another rank has spoken
     end_process(text(name_of(launched), " ", report,
-                     "; if it is only slow, give a longer --distributed-timeout"),
+                     "; if it is just slow, give a longer --distributed-timeout"),
                 console);
   };
   if (command.stops) options.stop = &catch_stop_signals();
@@ -78,6 +78,12 @@ std::unique_ptr<Device> device_of(const RunConfig& config, const Communicator* w
   if (pinned && world != nullptr && out.threads <= world->cores_per_rank())
     out.first_core = world->rank() * out.threads;
   return make_cpu_device(out);
+}
+
+/// Where compiled programs are kept; empty: nowhere.
+std::string programs_folder() {
+  const std::string folder = user_cache_folder(process_environment());
+  return folder.empty() ? "" : folder + "/programs";
 }
 
 /// What `config` runs on, where that is not the processors.
@@ -100,7 +106,8 @@ AcceleratorOptions accelerator_options(const RunConfig& config) {
   quiet_plugins();
   return {.plugin = plugin_of(config),
           .folder = plugins_folder(),
-          .devices = static_cast<int>(config.parallel.devices)};
+          .devices = static_cast<int>(config.parallel.devices),
+          .cache = programs_folder()};
 }
 
 void share_cores(RunConfig& config, const Communicator* launched) {
@@ -148,8 +155,8 @@ int on_launched_ranks(const Launched& launched, const RanksCommand& command, Con
                       const RankBody& body) {
   if (launched.how != Launched::Tcp && !command.secret_file.empty() && launched.rank <= 0)
     console.err << "notice: --secret-file " << command.secret_file
-                << " is not read: ranks that join over TCP know each other by it, and "
-                << (launched.how == Launched::Alone ? "this process is no such rank\n"
+                << " is not read: only ranks that join over TCP need it, and "
+                << (launched.how == Launched::Alone ? "this process is not one\n"
                                                     : "these join by MPI\n");
   if (launched.how == Launched::Alone) return body(nullptr, console);
   // A request to stop is for all ranks, and before they have met no rank could hear of it.
@@ -187,16 +194,19 @@ void take_launched_devices(RunConfig& config, bool given, Communicator* world, P
 
 void require_kernels(const RunConfig& config) {
   const Machine& machine = config.parallel.machine;
-  require(
-      machine.kernels == KernelSource::Cpu, "machine ", machine.name,
-      " is only described: plans for it have no kernels and cannot run; leave --machine out, or ",
-      "give a machine file with kernels = \"cpu\"");
+  require(machine.kernels == KernelSource::Cpu, "machine ", machine.name,
+          " is only described: its plans have no kernels and cannot run; leave --machine out, or ",
+          "give a machine file with kernels = \"cpu\"");
 }
 
 void on_ranks(const RunConfig& config, Communicator* launched, Console& console,
               const std::function<void(Communicator*, const Backend&)>& body) {
   require_kernels(config);
   const int devices = static_cast<int>(config.parallel.devices);
+  if (launched != nullptr)
+    require(plugin_of(config).empty() || devices == 1, "device ", config.device,
+            " runs in one process, and this is one of ", launched->size(),
+            "; start one without a launcher, and give --devices ", devices);
   const std::unique_ptr<Backend> accelerator = accelerator_of(config);
   const auto on_device = [&](Communicator* world, const Communicator* sharing, bool pinned) {
     if (accelerator) return body(world, *accelerator);
@@ -204,9 +214,6 @@ void on_ranks(const RunConfig& config, Communicator* launched, Console& console,
     body(world, CpuBackend(*device));
   };
   if (launched != nullptr) {
-    require(!accelerator || devices == 1, "device ", config.device,
-            " runs in one process, and this is one of ", launched->size(),
-            "; start one without a launcher, and give --devices ", devices);
     // The launcher pins processes, or has its reasons not to.
     return on_device(devices == 1 ? nullptr : launched, launched, false);
   }

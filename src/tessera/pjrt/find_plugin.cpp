@@ -51,7 +51,8 @@ const std::vector<std::string>& plugin_names() {
 
 std::string find_plugin(std::string_view name, const std::string& folder) {
   for (const Place& place : kPlaces) {
-    if (place.name != name) continue;
+    if (place.name != name && std::ranges::find(place.folders, name) == place.folders.end())
+      continue;
     for (const std::string_view below : place.folders) {
       if (below.empty()) continue;
       const std::string file = first_library(std::filesystem::path(folder) / below);

@@ -31,8 +31,8 @@ using FileId = std::pair<dev_t, ino_t>;
 FileId file_id(const std::string& file) {
   struct stat about {};
   if (stat(file.c_str(), &about) != 0) {
-    fail(Fault::Resource, file, ": no such plugin; ./dev accelerator brings one of ",
-         join(plugin_names()), ", or give the path of its .so file");
+    fail(Fault::Resource, file, ": no such plugin; give one of ", join(plugin_names()),
+         ", which ./dev accelerator brings, or the path of its .so file");
   }
   if (!S_ISREG(about.st_mode)) {
     fail(Fault::Resource, file, " is no file; give the path of the plugin's .so file");

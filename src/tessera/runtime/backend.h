@@ -22,6 +22,8 @@ class Backend {
   /// Plans for this backend are compiled with its kernels, or with none where it has none that a
   /// plan could name: then bytes of workspaces are not in the plan.
   virtual Device& device() const = 0;
+  /// True where the bytes of plans are in the main memory of this machine.
+  virtual bool in_main_memory() const { return true; }
   /// True where start() reads what programs compute, ProgramPlan::local, and compiles it.
   virtual bool reads_programs() const { return false; }
   /// What runs the plan of one rank. `world`: where the plan is of one rank of several. The engine

@@ -38,7 +38,7 @@ std::string data_line(const PreparedRun& run, const Task& task, const Samples& s
   std::string out = text("data: ", data_text(*run.data));
   const bool windows_overlap = c.sample_order == SampleOrder::RandomOffsets &&
                                run.data->find_texts() != nullptr && !run.data->has_rows();
-  if (windows_overlap) return text(out, "; samples begin anywhere, so there are no epochs");
+  if (windows_overlap) return text(out, "; samples start at any token, so there are no epochs");
   const std::int64_t in_epoch =
       run.data->token_files() != nullptr && task.token_files
           ? task.token_files->samples_in_epoch(*run.data->token_files(), sample_choices(c))
@@ -71,7 +71,7 @@ std::string model_text(const RunConfig& config, bool from_checkpoint) {
   if (m.vocabulary > 0) out += text(", vocabulary ", grouped(m.vocabulary));
   if (!from_checkpoint && is_default_model(config))
     out +=
-        "; this is the default model: choose one by --preset, --init-from or --layers, --width "
+        "; this is the default model: choose one with --preset, --init-from or --layers, --width "
         "and --heads";
   return out;
 }
@@ -80,12 +80,15 @@ std::string devices_text(const RunConfig& c) {
   const std::int64_t devices = c.parallel.devices,
                      threads = c.threads > 0 ? c.threads : num_usable_cores() / devices;
   const bool described = c.parallel.machine.kernels == KernelSource::Described;
+  const bool accelerated = !plugin_of(c).empty();
   const std::optional<Precision> precision = precision_of(c);
   return text(counted(devices, "device"),
-              described ? "" : " of " + counted(std::max<std::int64_t>(threads, 1), "thread"),
+              described     ? ""
+              : accelerated ? " of " + c.device
+                            : " of " + counted(std::max<std::int64_t>(threads, 1), "thread"),
               ", in ",
               precision ? text(precision->compute, " with parameters and updates in f32")
-                        : text("f32", described ? "" : f32_products_text(c)));
+                        : text("f32", described || accelerated ? "" : f32_products_text(c)));
 }
 
 std::vector<std::string> about_run(const PreparedRun& run, const RunSetup& setup,

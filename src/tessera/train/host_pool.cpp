@@ -4,6 +4,8 @@ namespace tessera {
 
 HostPool host_pool_of(const RunConfig& config) {
   if (config.remote_device == kRemoteFile) return HostPool::File;
+  const std::string plugin = plugin_of(config);
+  if (!plugin.empty() && plugin != "cpu") return HostPool::Apart;
   return config.parallel.machine.kernels == KernelSource::Cpu ? HostPool::SameMemory
                                                               : HostPool::Apart;
 }

@@ -121,9 +121,11 @@ void RankGroup::write_shares(const std::string& folder, bool now) {
 
 void RankGroup::write_share(const std::string& folder, bool now) {
   const auto begin = [&] {
-    std::vector<StateBytes> held;
+    std::map<std::string, StateBytes, std::less<>> held;  // each is read once
     const auto bytes_of = [&](std::string_view path) {
-      return held.emplace_back(engine_->read_state(path)).bytes;
+      auto found = held.find(path);
+      if (found == held.end()) found = held.emplace(path, engine_->read_state(path)).first;
+      return found->second.bytes;
     };
     writer_->begin(folder, pieces_of(writer_->shares(), plan(), bytes_of), now);
   };
