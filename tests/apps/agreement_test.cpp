@@ -134,7 +134,7 @@ TEST(Agreement, TheMachineOfRankZeroIsThatOfAll) {
     config.machine = files[2 - world.rank()];
     take_machine(config, &world, problems);
     ASSERT_EQ(problems.list().size(), 1u);
-    EXPECT_NE(std::string(problems.list()[0].what()).find("none.toml' is neither a machine"),
+    EXPECT_NE(std::string(problems.list()[0].what()).find("none.toml' is neither a known machine"),
               std::string::npos);
   });
 }

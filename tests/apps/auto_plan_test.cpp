@@ -56,7 +56,7 @@ TEST(AutoPlan, SaysHowFastItTrainsAndHowFarThatIsOff) {
     EXPECT_NE(shown.out.find(part), std::string::npos) << part << shown.out;
   const Ran here = run(words(kAuto + "--devices 2"));
   EXPECT_EQ(here.out.find("  MFU"), std::string::npos) << "nobody knows its peak: " << here.out;
-  EXPECT_NE(here.out.find("known error of these times: none, as this machine was not measured"),
+  EXPECT_NE(here.out.find("known error of these times: unknown, as this machine was not measured"),
             std::string::npos)
       << here.out;
 }
@@ -96,7 +96,7 @@ TEST(AutoPlan, APlanInAFileIsTrained) {
   const Ran changed = ran(train + data + "--output @/changed --bf16 --bucket-mb 1");
   EXPECT_EQ(changed.code, 0) << changed.err;
   EXPECT_NE((changed.out + changed.err)
-                .find("plan.toml' do not hold for this run, which differs in bucket-mb, bf16"),
+                .find("plan.toml' do not apply to this run, which differs in bucket-mb, bf16"),
             std::string::npos)
       << changed.out << changed.err;
   const Ran other = ran(train + kModel + data + "--output @/other --global-batch-size 16");
@@ -177,7 +177,7 @@ TEST(AutoPlan, TrainingPlansForTheMachineThatIsNamed) {
   EXPECT_NE(ran.out.find(", 1 of 1 device"), std::string::npos) << ran.out;
   const Ran described = run(words(folder.expand(train + "--machine a100-1024")));
   EXPECT_EQ(described.code, 2);
-  EXPECT_EQ(described.err.find("error: machine a100-1024 is only described: plans for it have no "
+  EXPECT_EQ(described.err.find("error: machine a100-1024 is only described: its plans have no "
                                "kernels and cannot run"),
             0U)
       << described.err;
@@ -200,7 +200,7 @@ TEST(AutoPlan, NoResultTakesThePlaceOfWhatIsRead) {
        {"--write-plan @/m.toml", "--html @/link.toml", "--write-plan @/./run.toml"}) {
     const Ran ran = run(words(folder.expand(asked + told)));
     EXPECT_EQ(ran.code, 2) << told;
-    EXPECT_NE(ran.err.find("names, and would take its place; write to another"), std::string::npos)
+    EXPECT_NE(ran.err.find("names, which it would replace; give another file"), std::string::npos)
         << ran.err;
     EXPECT_EQ(ran.out, "") << "nothing is searched for";
   }
@@ -212,34 +212,33 @@ TEST(AutoPlan, Errors) {
     std::string line, told;
   };
   const Case cases[] = {
-      {kAuto + "--machine nowhere",
-       "machine 'nowhere' is neither a machine with a name nor a file"},
+      {kAuto + "--machine nowhere", "machine 'nowhere' is neither a known machine nor a file"},
       {kAuto + "--machine h100-256 --devices 300",
-       "devices 300 is more than machine h100-256 has, which is 256"},
+       "devices 300 is more than the 256 of machine h100-256"},
       {"plan --vocab-size 40 --search-mode recursive_programming --machine h100-256 --devices "
        "300 " +
            kModel,
-       "devices 300 is more than machine h100-256 has, which is 256"},
+       "devices 300 is more than the 256 of machine h100-256"},
       {kAuto + "--devices 2 --memory-cap 1kB",
        "memory-cap 1kB (1000 bytes, of which memory-margin leaves 950) is below"},
       {kAuto + "--devices 2 --tensor-model-parallel-size 3",
        "tensor-model-parallel-size 3 does not divide the model's 2 heads"},
-      {"plan --vocab-size 40 --html @/a.html " + kModel, "--html are for the planner; give --auto"},
+      {"plan --vocab-size 40 --html @/a.html " + kModel, "--html need --auto"},
       {"plan --vocab-size 40 --memory-margin 5 " + kModel,
-       "--memory-margin is for the planner; give --auto too"},
+       "--memory-margin needs --auto; give it too"},
       {"train --data a.txt --output a --memory-margin 5 " + kModel,
-       "--memory-margin is for the planner; give --auto too"},
+       "--memory-margin needs --auto; give it too"},
       {kAuto + "--devices 2 --memory-margin 100",
-       "--memory-margin is 100; give a part of the memory, from 0 to less than 100 percent"},
+       "--memory-margin is 100; give a percentage from 0 to below 100"},
       {kAuto + "--devices 2 --memory-margin some",
        "--memory-margin is 'some'; it must be a number"},
-      {kAuto + "--devices 2 --write-plan nosuch/p.toml", "write-plan 'nosuch/p.toml': there is no"},
+      {kAuto + "--devices 2 --write-plan nosuch/p.toml", "write-plan 'nosuch/p.toml': folder '"},
       {kAuto + "--devices 2 --html . --write-plan=", "html '.' is a folder; name a file in it"},
       {kAuto + "--devices 2 --write-plan=",
-       "--write-plan has an empty value, as of a variable that is not set"},
+       "--write-plan has an empty value, perhaps an unset variable"},
       {kAuto + "--devices 2 --write-plan both.x --html ./both.x",
-       "write-plan and html are both './both.x'; give each a file of its own"},
-      {kAuto + "--machine=", "--machine has an empty value, as of a variable that is not set"},
+       "write-plan and html are both './both.x'; give each its own file"},
+      {kAuto + "--machine=", "--machine has an empty value, perhaps an unset variable"},
       {"train --auto --write-plan a.toml --html=b --auto-precision " + kModel,
        "  --write-plan is a flag of tessera plan --auto\n  --html is a flag of tessera plan "
        "--auto\n"
@@ -248,18 +247,21 @@ TEST(AutoPlan, Errors) {
        "--json does nothing with --search-mode recursive_programming; leave it out\n"
        "  --verbose does nothing with --search-mode recursive_programming; leave it out"},
       {kAuto + "--verbose --placements --schedule-svg a.svg",
-       "  --verbose does nothing with --auto; leave it out, and give it with the flags found\n"
-       "  --placements does nothing with --auto; leave it out, and give it with the flags found\n"
-       "  --schedule-svg does nothing with --auto; leave it out, and give it with the flags found"},
+       "  --verbose does nothing with --auto; leave it out, and give it later with the flags that "
+       "--auto finds\n"
+       "  --placements does nothing with --auto; leave it out, and give it later with the flags "
+       "that --auto finds\n"
+       "  --schedule-svg does nothing with --auto; leave it out, and give it later with the flags "
+       "that --auto finds"},
       {"plan --vocab-size 40 --search-mode recursive_programming --tensor-model-parallel-size 2 "
        "--zero-stage 1 --micro-batch-size 2 " +
            kModel,
        "\n  --zero-stage does nothing with --search-mode recursive_programming; leave it out"},
       {"plan --vocab-size 40 --search-mode= " + kModel,
-       "--search-mode has an empty value, as of a variable that is not set"},
+       "--search-mode has an empty value, perhaps an unset variable"},
       {"train --plan= --data a.txt --output a " + kModel,
-       "--plan has an empty value, as of a variable that is not set"},
-      {"train --auto --plan plan.toml " + kModel, "give one of the two"}};
+       "--plan has an empty value, perhaps an unset variable"},
+      {"train --auto --plan plan.toml " + kModel, "give one"}};
   for (const Case& c : cases) {
     const Ran ran = run(words(c.line));
     EXPECT_EQ(ran.code, 2) << c.line;

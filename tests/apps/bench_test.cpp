@@ -149,7 +149,7 @@ TEST_F(BenchCommand, APeerIsMeasuredWhereItsLossesAreOurs) {
   EXPECT_NE(none["peer_problems"][0].get<std::string>().find("cannot start"), std::string::npos);
   const nlohmann::json llama = json("--turns 1 --peer @/python --family llama");
   EXPECT_EQ(llama["peer_problems"],
-            nlohmann::json({"no peer has models of family llama; gpt2 and bert have one"}));
+            nlohmann::json({"no peer has models of family llama, only of gpt2 and bert"}));
 }
 
 /// A user's own programs, which tell nothing but the seconds of their steps.
@@ -187,7 +187,7 @@ TEST_F(BenchCommand, AnyProgramCanStandBeside) {
   EXPECT_EQ(why[1]["failure"],
             "it reported no step, which is {\"seconds\": S} on a line of its own");
   EXPECT_EQ(why[2]["failure"], "it made 1 of 3 steps");
-  EXPECT_EQ(why[3]["failure"], "it wrote '{\"seconds\": \"1\"}', which is no line of a turn");
+  EXPECT_EQ(why[3]["failure"], "it wrote '{\"seconds\": \"1\"}', which is not a line of a turn");
   EXPECT_EQ(why[4]["failure"], "its process ended with code 9: no such model");
   EXPECT_NE(why[5]["failure"].get<std::string>().find("signal 9"), std::string::npos);
 }
@@ -270,15 +270,15 @@ TEST_F(BenchCommand, RefusesWhatIsNoSwitch) {
   expect("--switches bf16+fp16", "switches bf16+fp16: ");
   expect("--switches tp", "switch tp needs a value, like tp=2");
   expect("--switches zero-1=2", "switch zero-1 takes no value");
-  expect("--switches steps=5", "steps is of all runs");
-  expect("--switches help", "help is no switch");
-  expect("--html @/none/page.html", "there is no folder '");
+  expect("--switches steps=5", "steps applies to all runs");
+  expect("--switches help", "help is not a switch");
+  expect("--html @/none/page.html", "' does not exist; make it");
   expect("--html @", "is a folder; name a file in it");
   expect("--html @/text", "is the file that data names");
   expect("--html @/a --results @/a", "html and results are both");
   expect("--switches bf16 --all", "all and switches are both given");
-  expect("--output @/run", "output is of no use to bench");
-  expect("--switches save-every=3", "save-every is of no use to bench");
+  expect("--output @/run", "output has no use in bench");
+  expect("--switches save-every=3", "save-every has no use in bench");
   expect("--turns 0", "turns is '0'");
   expect("--warmup x", "warmup is 'x'");
   expect("--steps 0", "steps");

@@ -37,23 +37,23 @@ TEST(BufferLayout, Errors) {
   };
   for (const Row& row : {
            Row{"--minimalloc @/five.csv --memory-cap 11",
-               "memory-cap is 11 bytes, and the buffers of the fullest moment have 12 together: no "
-               "layout is that small; raise the cap to at least 12",
+               "memory-cap is 11 bytes, but the buffers of the fullest moment take 12: no layout "
+               "is that small; raise the cap to at least 12",
                Fault::Usage},
            Row{"--minimalloc @/aligned.csv --memory-cap 4",
-               "memory-cap is 4 bytes: proved that no layout is that small, though the fullest "
-               "moment has 2",
+               "memory-cap is 4 bytes: no layout is that small (proved), although the fullest "
+               "moment takes 2",
                Fault::Usage},
            Row{"--minimalloc @/aligned.csv --memory-cap 4",
-               "the smallest that was found takes 5 bytes, and none is below 5; raise the cap",
+               "the smallest layout found takes 5 bytes, and none is below 5; raise the cap",
                Fault::Usage},
-           Row{"--minimalloc @/five.csv --layers 3",
-               "--layers says nothing of the buffers of --minimalloc", Fault::Usage},
+           Row{"--minimalloc @/five.csv --layers 3", "--layers does nothing with --minimalloc",
+               Fault::Usage},
            Row{"--minimalloc @/five.csv --memory-cap much", "memory-cap is 'much'", Fault::Usage},
            Row{"--minimalloc @/bad.csv", "bad.csv', line 3 has the id 'a', as line 2 has",
                Fault::Data},
            Row{"--minimalloc @/none.csv", "none.csv", Fault::Data},
-           Row{"--minimalloc=", "--minimalloc has an empty value, as of a variable that is not set",
+           Row{"--minimalloc=", "--minimalloc has an empty value, perhaps an unset variable",
                Fault::Usage},
        }) {
     SCOPED_TRACE(row.flags);

@@ -63,15 +63,14 @@ TEST(ChartCommand, Errors) {
        "'@/empty' has no metrics.jsonl; give the folder of a run, the --output of tessera train"},
       {"chart @/new", 2, "'@/new/metrics.jsonl' has no loss yet; train at least one step"},
       {"chart @/other", 2,
-       "'@/other/metrics.jsonl' has no line of a step; give the folder of a run, whose steps "
-       "tessera "
-       "train writes there"},
+       "'@/other/metrics.jsonl' has no line of a step; give the folder of a run, where tessera "
+       "train writes its steps"},
       {"chart @/diverged", 2,
        "'@/diverged/metrics.jsonl' has no loss that can be drawn: each of its 2 is inf, nan, "
-       "beyond 1e+100 or of a step that was skipped; lower --lr, and train in a new folder"},
+       "beyond 1e+100 or of a skipped step; lower --lr, and train in a new folder"},
       {"chart @/a @/a", 2, "'@/a' is given twice; give each run once"},
-      {"chart @/a @/a/", 2, "'@/a' and '@/a/' are one folder; give each run once"},
-      {"chart @/link @/a", 2, "'@/link' and '@/a' are one folder; give each run once"},
+      {"chart @/a @/a/", 2, "'@/a' and '@/a/' are the same folder; give each run once"},
+      {"chart @/link @/a", 2, "'@/link' and '@/a' are the same folder; give each run once"},
       {"chart @/a --output @/a.png", 2, "--output is '@/a.png'; it must end in .svg"},
       {"chart @/a --output @/folder.svg", 2,
        "output '@/folder.svg' is a folder; name a file in it"},

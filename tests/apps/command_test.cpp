@@ -97,7 +97,7 @@ TEST(Command, VerifySaysThatOneDeviceOverflows) {
     EXPECT_EQ(ran.code, 6);
     EXPECT_EQ(ran.out.empty(), flag[0] == '\0') << ran.out;
     EXPECT_EQ(ran.out.find("report"), std::string::npos) << ran.out;
-    EXPECT_EQ(ran.err.find("error: one device by itself computes inf or nan, first in step "), 0u)
+    EXPECT_EQ(ran.err.find("error: one device alone computes inf or nan, first in step "), 0u)
         << ran.err;
     EXPECT_NE(ran.err.find("; lower --lr\n"), std::string::npos) << ran.err;
     EXPECT_EQ(ran.err.find('\n'), ran.err.size() - 1) << ran.err;
@@ -131,7 +131,7 @@ TEST(Command, ConfigOfARunMakesItAgain) {
   const Ran second = run({"train", "--config", folder / "run/config.toml", "--output",
                           folder / "again", "--eval-at-end"});
   ASSERT_EQ(second.code, 0) << second.err;
-  EXPECT_NE(second.out.find(folder.expand("notice: --output @/again overrules output in "
+  EXPECT_NE(second.out.find(folder.expand("notice: --output @/again overrides output in "
                                           "@/run/config.toml:")),
             std::string::npos)
       << second.out;
@@ -168,7 +168,7 @@ TEST(Command, AModelThatIsNotToldIsThatOfTheCheckpoint) {
   folder.write("text.txt", some_text());
   const Ran first = run(words(folder.expand(std::string(kTrain) + "--steps 6 --exit-interval 2")));
   ASSERT_EQ(first.code, 0) << first.err;
-  EXPECT_NE(first.out.find(folder.expand("go on with --config @/run/config.toml --resume auto\n")),
+  EXPECT_NE(first.out.find(folder.expand("resume with --config @/run/config.toml --resume auto\n")),
             std::string::npos)
       << first.out;
   const std::string bare = "train --data @/text.txt --output @/run --resume auto --threads 1 ";
@@ -313,7 +313,7 @@ TEST(Command, RefusesTheFolderOfALivingRunAndTakesThatOfADeadOne) {
   folder.write("run/summary.json.partial-17-0", "{");  // as if it had been killed in writing it
   const Ran taken = run(words(folder.expand(std::string(kTrain) + "--steps 2 --resume auto")));
   EXPECT_EQ(taken.code, 0) << taken.err;
-  EXPECT_NE(taken.out.find("notice: took over the lock of a run that is gone: host "),
+  EXPECT_NE(taken.out.find("notice: took over the lock of a run that no longer exists: host "),
             std::string::npos)
       << taken.out;
   EXPECT_FALSE(std::filesystem::exists(folder / "run/summary.json.partial-17-0"));

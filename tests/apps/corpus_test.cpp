@@ -65,7 +65,7 @@ TEST(Clean, Verses) {
   for (const char* line : {"In the beginning", "Ge1 In", "Ge1:x In", "Ge1:1", "1:1 In"}) {
     EXPECT_EQ(message_of([&] { clean_verses(line, log); }),
               std::string("verse 1 has no reference like Ge1:1: '") + line +
-                  "'; the package's program has changed: prepare the text from a file instead");
+                  "'; the package's program has changed; prepare the text from a file instead");
   }
 }
 
@@ -107,7 +107,7 @@ TEST(Corpus, OverwritesNothingUnasked) {
       {"a file of a source folder", {{in}, file, "", true}, lies + in + "'"},
       {"a new file of a source folder", {{in}, in + "/new", "", true}, lies + in + "'"},
       {"under another name", {{in}, folder / "also-in/new", "", true}, lies + in + "'"},
-      {"a file of the user's", {{file}, folder / "mine"}, "exists and holds something else"},
+      {"a file of the user's", {{file}, folder / "mine"}, "exists with other contents"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
@@ -127,11 +127,11 @@ TEST(Corpus, Errors) {
   EXPECT_EQ(message_of([&] {
               prepare_corpus({{}, folder / "o"});
             }),
-            "no source to prepare; name text files, folders, or a corpus: kjv, licences");
+            "no source given; give text files, folders, or a corpus: kjv, licences");
   EXPECT_EQ(message_of([&] {
               prepare_corpus({{"kjv"}, ""});
             }),
-            "no output to prepare; give the name of the file to write");
+            "no output given; give the name of the file to write");
   EXPECT_EQ(
       message_of([&] {
         prepare_corpus({{folder / "blnak"}, folder / "o"});
@@ -140,10 +140,11 @@ TEST(Corpus, Errors) {
           "/blnak' is neither a file, a folder nor the name of a corpus; corpora by name: kjv, "
           "licences; near names in '" +
           folder.path() + "': blank");
-  EXPECT_EQ(message_of([&] {
-              prepare_corpus({{folder / "blank"}, folder / "o"});
-            }),
-            "nothing is left after cleaning " + folder.path() + "/blank; give text");
+  EXPECT_EQ(
+      message_of([&] {
+        prepare_corpus({{folder / "blank"}, folder / "o"});
+      }),
+      "nothing is left of " + folder.path() + "/blank after cleaning; give sources with text");
   EXPECT_FALSE(fs::exists(folder / "o"));
 }
 

@@ -310,8 +310,8 @@ TEST_F(FullDisk, TooSmallForTheLastSave) {
                                         "'@/disk/run/checkpoints': it takes ")))
       << ran.err;
   EXPECT_TRUE(ran.err.ends_with(
-      folder.expand(" are free; free some space or keep fewer checkpoints; there is no checkpoint "
-                    "yet; then go on with --config @/disk/run/config.toml --resume auto\n")))
+      folder.expand(" is free; free some space or keep fewer checkpoints; there is no checkpoint "
+                    "yet; then resume with --config @/disk/run/config.toml --resume auto\n")))
       << ran.err;
 }
 

@@ -44,24 +44,26 @@ TEST(Doctor, FindsEachThingThatIsWrong) {
       {"a build for debuggers", [](DoctorFacts& f) { f.build = "Debug"; },
        "version: it was built without optimization"},
       {"an old processor", [](DoctorFacts& f) { f.isa = Isa::Baseline; },
-       "instruction set: kernels need AVX2"},
+       "instruction set: without AVX2, kernels are slow"},
       {"a program that was compiled for another processor alone",
        [](DoctorFacts& f) { f.isa = Isa::Baseline, f.left_out = "avx2"; },
        "instruction set: this program has no fast kernels for this processor, because it was "
        "compiled without avx2; run ./dev build here"},
       {"a container with less time than cores", [](DoctorFacts& f) { f.group_cores = 2.5; },
-       "cores: a control group gives the time of 2.5 cores, and 8 threads would share it; give "
+       "cores: a control group allows 2.5 cores' time, shared by 8 threads; give "
        "--threads 2,"},
       {"neighbours", [](DoctorFacts& f) { f.load = 4; }, "load: other programs use about 4.0 of 8"},
       {"little memory", [](DoctorFacts& f) { f.free_memory = 100 << 20; },
        "memory: little is left"},
       {"no huge pages", [](DoctorFacts& f) { f.huge_pages = "never"; }, "huge pages: the system"},
-      {"few files", [](DoctorFacts& f) { f.open_files = 256; }, "open files (ulimit -n): ranks"},
+      {"few files", [](DoctorFacts& f) { f.open_files = 256; },
+       "open files (ulimit -n): each rank"},
       {"a small address space", [](DoctorFacts& f) { f.address_space = 4LL << 30; },
-       "address space (ulimit -v): it is less than the 12.0 GiB"},
+       "address space (ulimit -v): it is below the 12.0 GiB"},
       {"docker's /dev/shm of an earlier program", [](DoctorFacts& f) { f.free_shared_memory = 0; },
-       "/dev/shm: MPI's ranks"},
-      {"a full disk", [](DoctorFacts& f) { f.free_disk = 1 << 20; }, "folder runs: little is left"},
+       "/dev/shm: MPI ranks"},
+      {"a full disk", [](DoctorFacts& f) { f.free_disk = 1 << 20; },
+       "folder runs: little space is left"},
       {"a folder of another user", [](DoctorFacts& f) { f.folder_problem = "not yours"; },
        "folder runs: not yours"},
       {"half of a launcher", [](DoctorFacts& f) { f.launch_problem = "RANK without WORLD_SIZE"; },
@@ -113,10 +115,9 @@ TEST(Doctor, MeasuresAndPrintsJson) {
 TEST(Doctor, AFileWithoutANameIsOneProblem) {
   const Ran ran = run({"doctor", "--calibrate="});
   EXPECT_EQ(ran.code, 2);
-  EXPECT_EQ(
-      ran.err,
-      "error: --calibrate has an empty value, as of a variable that is not set; give --calibrate "
-      "FILE, or leave it out\n");
+  EXPECT_EQ(ran.err,
+            "error: --calibrate has an empty value, perhaps an unset variable; give --calibrate "
+            "FILE, or leave it out\n");
 }
 
 TEST(Doctor, Calibrates) {
@@ -129,9 +130,8 @@ TEST(Doctor, Calibrates) {
   EXPECT_EQ(here.devices(), 2);
   EXPECT_GT(here.device.f32.gigaflops_per_s, 0.1);
   EXPECT_GT(here.weights.alpha, 0);
-  EXPECT_NE(
-      here.known_error.find(" % at most, of the 9 short runs that its weights were fitted to"),
-      std::string::npos)
+  EXPECT_NE(here.known_error.find(" % at most, of the 9 short runs used to fit its weights"),
+            std::string::npos)
       << here.known_error;
   EXPECT_NE(measured.out.find("# Measured by `tessera doctor --calibrate`"), std::string::npos);
   const Ran plan = run({"plan", "--preset", "gpt2-tiny", "--vocab-size", "256", "--devices", "2",

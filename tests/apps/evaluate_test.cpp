@@ -180,8 +180,7 @@ TEST(EvaluateCommand, OfALanguageModelIsItsPerplexity) {
   EXPECT_NE(ran.err.find("notice: --secret-file none is not read"), std::string::npos) << ran.err;
   ran = ran_in(folder, "predict @/run --data @/a.txt");
   EXPECT_EQ(ran.code, 2);
-  EXPECT_NE(ran.err.find("predicts no labels; tessera evaluate says"), std::string::npos)
-      << ran.err;
+  EXPECT_NE(ran.err.find("predicts no labels; use tessera evaluate"), std::string::npos) << ran.err;
 }
 
 TEST(EvaluateCommand, TextsOfATableHaveAPerplexityToo) {
@@ -230,9 +229,9 @@ TEST(PredictCommand, RefusesWhatDoesNotFit) {
         {"predict @/run --data @/train.tsv --output @/train.tsv --overwrite", 2,
          "is the file that data names"},
         {"predict @/run --data @/train.tsv --output @/run/config.toml --overwrite", 2,
-         "which PATH names and is read"},
+         "which PATH names as input"},
         {"sample @/run --prompt word --output @/run/config.toml --overwrite", 2,
-         "which PATH names and is read"},
+         "which PATH names as input"},
         {"predict @/run --data @/train.tsv --batch-size 0", 2, "--batch-size is 0"},
         {"predict @/run --data @/short.tsv", 3, "line 26 has 1 field"},
         {"predict @/run --data @/clash.tsv", 3, "has a column 'prediction'"},

@@ -182,7 +182,7 @@ TEST_F(HubCommand, ClassifiersSayWhatWasTrained) {
     set(hub, {{"pad_token_id", nullptr}, {"problem_type", "multi_label_classification"}});
     const Ran trained = train("run", text("--overwrite --data @/labels.tsv --init-from @/", hub));
     ASSERT_EQ(trained.code, 0) << trained.err;
-    expect_has(trained.out + trained.err, "this run learns one label of each text");
+    expect_has(trained.out + trained.err, "this run learns one label per text");
     ASSERT_EQ(ran("export @/run --output @/out --overwrite").code, 0);
     const json found = config("out");
     EXPECT_EQ(found["pad_token_id"], row.pad);
@@ -225,14 +225,14 @@ TEST_F(HubCommand, WhatDoesNotFitIsNamed) {
       {"the same, to predict", "predict @/hub/llama_classes --data @/labels.tsv", 3,
        "pad_token_id of config.json is 7, and padding of the tokenizer is 1"},
       {"a trained classifier without padding", "predict @/hub/gpt2_classes --data @/labels.tsv", 3,
-       "pad_token_id of config.json is null, so that the classifier reads the last token"},
+       "pad_token_id of config.json is null, so the classifier would read the last token"},
       {"another first token", "inspect @/forced", 3,
        "@/forced/config.json: forced_bos_token_id is 5; texts begin with token"},
       {"another token to start from", "inspect @/started", 3,
        "@/started/generation_config.json: decoder_start_token_id is 6; texts begin with token"},
       {"a run in the folder of a model",
        "train --output @/hub/gpt2 --steps 1 --init-from @/hub/gpt2 --context 4 --data @/text", 2,
-       "its path would name two models"},
+       "the folder would hold two models"},
       {"plan: data that is not there", "plan --family vit --data @/nofile", 3,
        "no file '@/nofile'"},
       {"inspect: a key", "inspect @/word", 3, "n_embd is \"wide\""},

@@ -68,12 +68,11 @@ TEST(Launch, WhatStartsRanksThatJoinOverTcp) {
   EXPECT_EQ(bind("-n 3 --bind none", 7), "none");
   EXPECT_EQ(bind("-n 3 --bind core", 3), "core");
   EXPECT_EQ(bind("-n 3 --bind core", 2),
-            "launch: --bind core: there are 3 ranks, and this process may use 2 cores; leave it "
-            "out, or give no more ranks than cores");
-  EXPECT_EQ(
-      bind("-n 100000", 2),
-      "launch: -n 100000: with --backend tcp each rank is a process of this machine, of which "
-      "there may be 1024; give fewer, or --devices N for ranks that are threads");
+            "launch: --bind core: there are 3 ranks, but this process may use only 2 cores; leave "
+            "it out, or give at most as many ranks as cores");
+  EXPECT_EQ(bind("-n 100000", 2),
+            "launch: -n 100000: with --backend tcp ranks are processes of this machine, at most "
+            "1024; give fewer, or --devices N for ranks that are threads");
 }
 
 TEST(Launch, CoresAreSharedOutEvenly) {
@@ -140,25 +139,26 @@ TEST(Launch, WhatIsRefused) {
     const char *arguments, *message;
   };
   const Case cases[] = {
-      {"-- train", "launch: how many ranks? tessera launch -n 8 -- train ..."},
-      {"-n 0 train", "-n: '0' is no number of ranks; give a whole number above 0"},
-      {"-n two train", "-n: 'two' is no number of ranks; give a whole number above 0"},
-      {"-n", "-n needs a value; tessera launch --help says which"},
+      {"-- train", "launch: the number of ranks is missing; tessera launch -n 8 -- train ..."},
+      {"-n 0 train", "-n: '0' is not a number of ranks; give a whole number of at least 1"},
+      {"-n two train", "-n: 'two' is not a number of ranks; give a whole number of at least 1"},
+      {"-n", "-n needs a value; see tessera launch --help"},
       {"-n 2", "launch: no command; tessera launch -n 2 -- train ..."},
       {"-n 2 launch -n 2 train",
-       "launch: 'launch' is no command that runs on ranks, as train, sample, predict, evaluate, "
+       "launch: 'launch' does not run on ranks, only train, sample, predict, evaluate, "
        "verify, "
-       "doctor are; give any other one by itself"},
+       "doctor do; run it without launch"},
       {"-n 2 inspect runs/first",
-       "launch: 'inspect' is no command that runs on ranks, as train, sample, predict, evaluate, "
+       "launch: 'inspect' does not run on ranks, only train, sample, predict, "
+       "evaluate, "
        "verify, "
-       "doctor are; give any other one by itself"},
+       "doctor do; run it without launch"},
       {"-n 2 --backend nccl train", "--backend: 'nccl' is none of auto, mpi, tcp"},
       {"-n 2 --backend tcp --hostfile h train",
        "launch: --backend tcp starts ranks on this machine; leave --hostfile to mpirun, or start "
-       "the command on each host with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and with one "
-       "secret on all of them (--secret-file FILE), which ssh may carry by its standard input: "
-       "ssh HOST 'umask 077; cat > FILE' < FILE"},
+       "the command on each host with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and with the "
+       "same secret (--secret-file FILE), which you can copy with ssh HOST 'umask 077; cat > FILE' "
+       "< FILE"},
       {"-n 2 --bind cores train", "--bind: 'cores' is none of auto, core, none"},
       {"-n 2 --hostfiel x train",
        "launch: unknown flag --hostfiel; nearest is --hostfile; flags of the command come after "

@@ -53,7 +53,7 @@ done
 grep -q '^error: the mesh computes other numbers' "$folder/out.log" || wrong "it is not said that numbers differ"
 [ "$(code_of -n 2 -- verify --preset gpt2-tiny --layers 1 --lr 1e30)" = 6 ] || wrong "numbers that overflow have another code than 6"
 [ "$(grep -c '^error: ' "$folder/out.log")" = 1 ] || wrong "numbers that overflow are not reported once"
-grep -q '^error: one device by itself computes inf or nan' "$folder/out.log" || wrong "it is not said that one device overflows"
+grep -q '^error: one device alone computes inf or nan' "$folder/out.log" || wrong "it is not said that one device overflows"
 
 # Text: the same on two processes as on one, printed once; an error told once.
 for ((i = 0; i < 200; ++i)); do echo "line $i of a text to train on, which is read again and again"; done >"$folder/sample.txt"
@@ -92,11 +92,11 @@ ends "an mpirun that hangs" 'exec sleep 1000' 7 '.*/mpirun started no rank and d
 # Open MPI 4.1 may wait for ever for a rank that was killed while it came up. The launcher looks for ranks once a second at
 # least.
 ends "an mpirun that waits for ranks which are gone" 'sleep 3; exec perl -e "sleep 1000"' 137 \
-  'all ranks ended without an error message (killed, perhaps by the system for want of memory); .*/mpirun did not notice and was ended now; what was saved is intact'
+  'all ranks ended without an error message (killed, perhaps by the system for lack of memory); .*/mpirun did not notice and was ended now; saved checkpoints are intact'
 ends "a rank that was killed without a word" 'exit 137' 137 'a rank was ended by signal 9 (Killed)'
 ends "an mpirun that is killed" 'kill -KILL $$' 137 '.*/mpirun was ended by signal 9 (Killed)'
 ends "an mpirun that fails" 'echo ------------------------------ >&2; echo there is no such host >&2; exit 243' 5 \
-  'the ranks did not run to their end (.*243); .* says: there is no such host'
+  'the ranks did not finish (.*243); .* says: there is no such host'
 ends "a failure that a rank has reported" 'echo "error: a rank says why" >&2; exit 1' 7 'a rank says why'
 
 # The output may have a slow reader: mpirun has not ended while it waits for that, although its ranks have.

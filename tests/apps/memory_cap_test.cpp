@@ -51,8 +51,8 @@ TEST(MemoryCap, IsRefusedWithTheFlagsAgainstIt) {
                                  "--memory-cap 1MB --micro-batch-size 8 --no-offload-optimizer "
                                  "--recompute-granularity none")));
   EXPECT_EQ(ran.code, 2);
-  EXPECT_NE(ran.err.find("what you asked for stands in the way: --recompute-granularity none, "
-                         "--micro-batch-size 8; without that it takes "),
+  EXPECT_NE(ran.err.find("your flags prevent less: --recompute-granularity none, "
+                         "--micro-batch-size 8; without them the plan takes "),
             std::string::npos)
       << ran.err;
   const Ran layers = run(words(text("plan ", kSmallModel,
@@ -72,7 +72,7 @@ TEST(MemoryCap, ARunGoesOnWithItsChoice) {
       text("train ", kSmallModel, "--data @/text.txt --no-eval-at-end --output @/run --steps 2");
   const Ran first = run(words(folder.expand(text(flags, " --memory-cap ", peak(whole) * 2 / 3))));
   ASSERT_EQ(first.code, 0) << first.err;
-  EXPECT_NE(first.err.find("looking for what fits"), std::string::npos) << first.err;
+  EXPECT_NE(first.err.find("searching at most"), std::string::npos) << first.err;
   const Json summary = Json::parse(read(folder / "run/summary.json"));
   EXPECT_LE(peak(summary), peak(whole) * 2 / 3);
   EXPECT_EQ(peak(summary), summary["measured_peak_bytes"]);
@@ -81,7 +81,7 @@ TEST(MemoryCap, ARunGoesOnWithItsChoice) {
     const Ran again = run(words(folder.expand(
         text("train --config @/run/config.toml --resume auto --steps ", ++steps, " ", cap))));
     ASSERT_EQ(again.code, 0) << again.err;
-    EXPECT_EQ(again.err.find("looking for what fits"), std::string::npos) << again.err;
+    EXPECT_EQ(again.err.find("searching at most"), std::string::npos) << again.err;
     expect_same_choice(Json::parse(read(folder / "run/summary.json")), summary);
   }
 }

@@ -30,7 +30,7 @@ const Case kCases[] = {
     {"a text that is not there", "--data @/txet.txt", 3,
      "no file '@/txet.txt'; near names in '@': text.txt, empty.txt, short.txt"},
     {"a folder without texts", "--data @/empty", 3,
-     "folder '@/empty' holds no text files; hidden files are left out"},
+     "folder '@/empty' has no text files; hidden files are ignored"},
     {"an empty text", "--data @/empty.txt", 3,
      "text file '@/empty.txt' is empty; give a file with text"},
     {"a text that is not UTF-8", "--data @/latin.txt", 3,
@@ -39,7 +39,7 @@ const Case kCases[] = {
     {"a link to nothing", "--data @/broken", 3,
      "no file '@/broken'; it is a link to 'nowhere', which does not exist"},
     {"a number nearer to 0 than any", "--data @/text.txt --lr 1e-400", 2,
-     "--lr is 1e-400, which is nearer to 0 than 64 bits hold; give 0, or a number like 1e-300"},
+     "--lr is 1e-400, which is closer to 0 than 64 bits can hold; give 0, or a number like 1e-300"},
     {"no data", "", 2, "data is missing; give a text file, like --data input.txt"},
     {"a context that is longer than the data", "--data @/text.txt --context 5000", 3,
      "context 5000 is longer than the data: a sample takes 5001 tokens (one more for the last "
@@ -48,9 +48,8 @@ const Case kCases[] = {
      "2 problems, nothing was started:\n  context 32 is longer than the data: a sample takes 33 "
      "tokens (one more for the last label) but the training text has 2; use a longer text, or a "
      "context of at most 1\n  the held-out part has 1 token but validation needs at least 2 (one "
-     "and its label); use a longer text or hold out more of it\n      held-out is 0.1; 0 holds "
-     "nothing "
-     "out, and valid-data validates on a text of its own"},
+     "and its label); use a longer text or hold out more of it\n      held-out is 0.1; give 0 to "
+     "hold nothing out, or valid-data to validate on another text"},
     {"heads that do not divide the width", "--data @/text.txt --heads 7", 2,
      "heads 7 do not divide the width 64; nearest widths are 63 and 70"},
     {"key-value heads that do not divide the heads", "--data @/text.txt --kv-heads 3", 2,
@@ -67,8 +66,8 @@ const Case kCases[] = {
      "micro-batch-size can be 1, 2, 4"},
     {"micro-batches of unequal shares",
      "--data @/text.txt --devices 4 --global-batch-size 6 --micro-batch-size 1", 2,
-     "micro-batch-size 1 x 4 data parallel devices does not divide global-batch-size 6; without "
-     "equal shares there are no micro-batches: give micro-batch-size 0, or global-batch-size 4 or "
+     "micro-batch-size 1 x 4 data parallel devices does not divide global-batch-size 6; "
+     "micro-batches need equal shares: give micro-batch-size 0, or global-batch-size 4 or "
      "8"},
     {"more heads than channels", "--data @/text.txt --heads 1000000000", 2,
      "heads 1000000000 are more than the width 64; choose heads that divide the width"},
@@ -79,7 +78,7 @@ const Case kCases[] = {
     {"a flag that is misspelled", "--data @/text.txt --stesp 5", 2,
      "unknown flag --stesp; nearest is --steps"},
     {"a flag of another program", "--data @/text.txt --learning_rate 1", 2,
-     "unknown flag --learning_rate; here it is --lr"},
+     "unknown flag --learning_rate; use --lr"},
     {"a flag like nothing else", "--data @/text.txt --zzzzzzzzzzzz", 2,
      "unknown flag --zzzzzzzzzzzz; --help lists them"},
     {"a word that belongs to no flag", "word --data @/text.txt", 2,
@@ -118,21 +117,21 @@ const Case kCases[] = {
      "--data @/text.txt --preset bert-tiny --context 8 --sample-every 5", 2,
      "sample-every 5 does nothing with family bert, which writes no text; give sample-every 0"},
     {"training for a machine that is only described", "--data @/text.txt --machine a100-1024", 2,
-     "machine a100-1024 is only described: plans for it have no kernels and cannot run; leave "
+     "machine a100-1024 is only described: its plans have no kernels and cannot run; leave "
      "--machine out, or give a machine file with kernels = \"cpu\""},
     {"two names of one field disagree", "--data @/text.txt --seq-length 8 --context 16", 2,
-     "--seq-length 8 and --context 16 disagree; both tell context, give one"},
+     "--seq-length 8 and --context 16 disagree: both set context; give one"},
     {"an output that holds another run", "--data @/text.txt --output @/old", 2,
-     "output '@/old' holds another run (metrics.jsonl, summary.json); go on with it by --resume "
-     "auto, replace it by --overwrite, or give a new folder"},
+     "output '@/old' holds another run (metrics.jsonl, summary.json); resume it with --resume "
+     "auto, replace it with --overwrite, or give a new folder"},
     {"an output that is a file", "--data @/text.txt --output @/text.txt", 5,
      "output '@/text.txt' is a file; give a folder"},
     {"a folder for offloaded tensors that is not there",
      "--data @/text.txt --remote-device nvme --offload-folder @/absent", 2,
-     "offload-folder '@/absent' does not exist; give a folder that is there, on the drive for "
-     "offloaded tensors"},
+     "offload-folder '@/absent' does not exist; give an existing folder on the drive for offloaded "
+     "tensors"},
     {"one that is a file", "--data @/text.txt --remote-device nvme --offload-folder @/text.txt", 2,
-     "offload-folder '@/text.txt' is no folder; give a folder that is there, on the drive for "
+     "offload-folder '@/text.txt' is not a folder; give an existing folder on the drive for "
      "offloaded tensors"},
     {"layers to recompute, and no recomputing",
      "--data @/text.txt --recompute-granularity none --recompute-layers 0", 2,
@@ -190,7 +189,7 @@ TEST(Messages, HintsAreOfUnknownNamesAndNameKnownFlags) {
   }
   for (const char* flag : {"--max-new-tokens", "--num-tokens"}) {
     const Ran ran = run({"train", flag, "8"});
-    EXPECT_NE(ran.err.find("is a flag of tessera sample, --tokens"), std::string::npos) << ran.err;
+    EXPECT_NE(ran.err.find("use tessera sample --tokens"), std::string::npos) << ran.err;
   }
 }
 
@@ -278,8 +277,8 @@ TEST(Messages, OfResume) {
        "here; global-batch-size is 8 there and 4 here; give the same, as with "
        "--config @/run/config.toml --resume auto, or add --allow-changes"},
       {"no resume", "--data @/text.txt --steps 2 --layers 1", 2,
-       "output '@/run' holds another run (metrics.jsonl, summary.json, checkpoints); go on with it "
-       "by --resume auto, replace it by --overwrite, or give a new folder"},
+       "output '@/run' holds another run (metrics.jsonl, summary.json, checkpoints); resume it "
+       "with --resume auto, replace it with --overwrite, or give a new folder"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);
@@ -340,7 +339,7 @@ TEST(Messages, OfOtherCommands) {
   const Case cases[] = {
       {"a command that is misspelled", "trian", 2, "unknown command 'trian'; nearest: train"},
       {"a command like nothing else", "zzzzzzzzz", 2,
-       "unknown command 'zzzzzzzzz'; known are train, sample, predict, evaluate, verify, "
+       "unknown command 'zzzzzzzzz'; commands are train, sample, predict, evaluate, verify, "
        "plan, bench, prepare, "
        "preprocess_data, score, export, inspect, chart, report, doctor, launch, version, help"},
       {"no checkpoint to sample from", "sample", 2,
@@ -350,7 +349,7 @@ TEST(Messages, OfOtherCommands) {
        "is -1; it must be at least 0 (the most likely token) and at most 100\n  --top-k is -2; it "
        "must be 0 (all) or more"},
       {"a plan without vocabulary", "plan --preset gpt2-tiny", 2,
-       "vocab-size is 0, as many as the data has, and there is no data; give --data FILE or "
+       "vocab-size is 0, which takes it from the data, and no data is given; give --data FILE or "
        "--vocab-size N"},
       {"nothing to inspect", "inspect", 2,
        "inspect takes one PATH, not 0; give the folder of a run or a checkpoint"},

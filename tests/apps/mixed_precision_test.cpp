@@ -75,7 +75,7 @@ TEST_F(MixedPrecision, TellsWhereNothingMultipliesItsFloats) {
     const Ran ran = train(flag, text(flag, " --steps 1"));
     ASSERT_EQ(ran.code, 0) << ran.err;
     const std::string notice = text("notice: kernels of instruction set ", to_text(isa),
-                                    " multiply no ", dtype, ", but convert it to f32 and back");
+                                    " cannot multiply ", dtype, ", and convert it to f32 and back");
     EXPECT_EQ(ran.out.find(notice) == ran.out.npos, multiplies_16_bit(dtype, isa)) << ran.out;
   }
 }
@@ -145,7 +145,7 @@ TEST_F(MixedPrecision, ADivergedRunEndsWithItsCode) {
   // No step is left to be skipped: the last one's parameters are seen by validation alone.
   const Ran last = train("last", "--steps 2 --lr 1e30 --lr-warmup-steps 1");
   EXPECT_EQ(last.code, 6) << last.out;
-  EXPECT_NE(last.err.find("the parameters after step 2 are no good"), std::string::npos)
+  EXPECT_NE(last.err.find("the parameters after step 2 are unusable"), std::string::npos)
       << last.err;
 }
 
@@ -182,8 +182,8 @@ TEST_F(MixedPrecision, MeshesAreVerified) {
 
 TEST_F(MixedPrecision, WhatContradictsIsRefused) {
   const std::pair<const char*, const char*> rows[] = {
-      {"--bf16 --fp16", "--bf16 computes in bf16, and --fp16 in f16; give one of the two"},
-      {"--mixed-precision --fp16", "--mixed-precision computes in bf16, and --fp16 in f16"},
+      {"--bf16 --fp16", "--bf16 computes in bf16, but --fp16 in f16; give one"},
+      {"--mixed-precision --fp16", "--mixed-precision computes in bf16, but --fp16 in f16"},
       {"--reduce-dtype bf16", "reduce-dtype bf16, but the run computes in f32"},
       {"--bf16 --reduce-dtype f16", "reduce-dtype f16, but the run computes in bf16"},
       {"--bf16 --reduce-dtype f64", "reduce-dtype is 'f64'; it can be auto, f32, bf16, f16"},

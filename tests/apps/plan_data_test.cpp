@@ -81,7 +81,7 @@ TEST(PlanData, IsRefusedAsTrainRefusesIt) {
   const auto other_tokenizer = run(
       words(folder.expand("plan --init-from @/base --data @/rows.tsv --tokenizer @/vocab.txt")));
   EXPECT_EQ(other_tokenizer.code, static_cast<int>(Fault::Checkpoint));
-  EXPECT_NE(other_tokenizer.err.find("is not that of checkpoint"), std::string::npos)
+  EXPECT_NE(other_tokenizer.err.find("is not the one of checkpoint"), std::string::npos)
       << other_tokenizer.err;
 }
 

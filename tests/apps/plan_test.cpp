@@ -158,15 +158,15 @@ TEST(PlanCommand, TellsWhereValuesLie) {
 TEST(PlanCommand, DrawsPipelinesAlone) {
   const Ran one = run(words(kPlan + "--schedule-svg never.svg"));
   EXPECT_EQ(one.code, static_cast<int>(Fault::Usage));
-  EXPECT_NE(one.err.find("--schedule-svg never.svg draws the stages of a pipeline, and "
-                         "pipeline-model-parallel-size is 1; raise that, or leave --schedule-svg "
-                         "out"),
-            std::string::npos)
+  EXPECT_NE(
+      one.err.find("--schedule-svg never.svg draws pipeline stages, but "
+                   "pipeline-model-parallel-size is 1; raise it, or leave --schedule-svg out"),
+      std::string::npos)
       << one.err;
   const Ran unnamed = run({"plan", "--preset", "gpt2-tiny", "--vocab-size", "64", "--devices", "2",
                            "--pipeline-model-parallel-size", "2", "--schedule-svg="});
   EXPECT_EQ(unnamed.code, static_cast<int>(Fault::Usage));
-  EXPECT_NE(unnamed.err.find("--schedule-svg has an empty value, as of a variable that is not set"),
+  EXPECT_NE(unnamed.err.find("--schedule-svg has an empty value, perhaps an unset variable"),
             std::string::npos)
       << unnamed.err;
 }
@@ -251,7 +251,7 @@ TEST(PlanCommand, SaysInAFewLinesWhatDecides) {
         " of a device of stage ", " % of the 80.0 GiB of a100-1024\n",
         " tokens/s, predicted for a100-1024\n", "products ", " a step by a device of stage ",
         " along tp",
-        "next           --auto finds the fastest plan that fits; --verbose prints all"}},
+        "next           --auto finds the fastest plan that fits; --verbose prints this"}},
   };
   for (const Case& c : cases) {
     const Ran ran = run(words(kPlan + c.flags)),

@@ -97,8 +97,8 @@ TEST_F(RecordedRunTest, AConfigurationThatNoFlagsCouldGive) {
       {"family", "nonsense", "unknown model family 'nonsense'"},
       {"vocab-size", "0", "vocab-size is 0"},
       {"vocab-size", "3", "its vocabulary has"},
-      {"family", "bert", "task is 'causal_lm', which family bert is not trained for"},
-      {"task", "nonsense", "task is 'nonsense', which family llama is not trained for"},
+      {"family", "bert", "task is 'causal_lm', which family bert does not support"},
+      {"task", "nonsense", "task is 'nonsense', which family llama does not support"},
       {"dropout", "nan", "dropout"},
       {"steps", "many", "steps"},
       {"tensor-model-parallel-size", "0", "tensor-model-parallel-size"},
@@ -151,7 +151,7 @@ TEST_F(RecordedRunTest, StepsSamplesAndTexts) {
       {"a vocabulary that is none", [](Manifest& m) { m.record.texts["vocabulary"] = "{}"; },
        "not a vocabulary file"},
       {"a configuration that is none", [](Manifest& m) { m.record.texts["config"] = "[1]"; },
-       "its configuration is no list of texts"},
+       "its configuration is not a list of texts"},
   };
   for (const auto& c : cases) {
     SCOPED_TRACE(c.name);
@@ -171,7 +171,7 @@ TEST_F(RecordedRunTest, GoingOnTakesTheOneBefore) {
   const Ran ran = run(words(folder.expand(
       kTrainRecorded + std::string("--output @/run --steps 4 --save-every 2 --resume auto"))));
   EXPECT_EQ(ran.code, 0) << ran.err;
-  EXPECT_NE(ran.out.find("step-00000004' is passed over: "), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("step-00000004' is skipped: "), std::string::npos) << ran.out;
   EXPECT_EQ(run({"inspect", folder / "run/checkpoints/step-00000004.1", "--digest"}).out,
             run({"inspect", folder / "good", "--digest"}).out);
 }
@@ -204,8 +204,7 @@ TEST(RecordedRun, ItsMachineFileMayBeGone) {
   const Ran again =
       run(words(folder.expand(train + "--output @/run --resume auto --machine " + file)));
   EXPECT_EQ(again.code, 2);
-  EXPECT_NE(again.err.find("m.toml' is neither a machine with a name nor a file"),
-            std::string::npos)
+  EXPECT_NE(again.err.find("m.toml' is neither a known machine nor a file"), std::string::npos)
       << again.err;
 }
 
@@ -231,7 +230,7 @@ TEST(RecordedRun, WeightsOfAnotherMeaningAreRefused) {
       if (!sines) continue;
       EXPECT_NE(ran.err.find("that mean something else in this version of Tessera: embeddings "
                              "are multiplied by sqrt(width) where positions are sines; use the "
-                             "version that trained them, or train anew"),
+                             "version that trained them, or train again"),
                 std::string::npos)
           << ran.err;
     }

@@ -75,13 +75,13 @@ TEST_F(ReplaceRun, WhatIsRefusedStaysAsItWas) {
     const char* message;
   } cases[] = {
       {"without the flag", "--output @/run", 2,
-       "output '@/run' holds another run (metrics.jsonl, summary.json, checkpoints); go on with it "
-       "by --resume auto, replace it by --overwrite, or give a new folder"},
+       "output '@/run' holds another run (metrics.jsonl, summary.json, checkpoints); resume it "
+       "with --resume auto, replace it with --overwrite, or give a new folder"},
       {"together with --resume", "--output @/run --overwrite --resume auto", 2,
-       "--overwrite begins anew, and resume auto goes on; give one of the two"},
+       "--overwrite starts again, but resume auto continues; give one"},
       {"a folder that is no run", "--output @/other --overwrite", 2,
-       "--overwrite replaces a run, and output '@/other' holds other files and no run; leave it "
-       "out, or give another folder"},
+       "--overwrite replaces a run, and output '@/other' has other files but no run; leave it out, "
+       "or give another folder"},
       {"weights of the run that goes", "--output @/run --overwrite --init-from @/run", 2,
        "init-from '@/run' lies in output '@/run', whose run --overwrite removes; give another "
        "output"},
@@ -89,8 +89,8 @@ TEST_F(ReplaceRun, WhatIsRefusedStaysAsItWas) {
        "lr is -1; it must be at least 0 and at most 1e+30"},
       {"a configuration that the user wrote", "--output @/written --config @/written/config.toml",
        2,
-       "output '@/written' holds a config.toml that no run wrote, and this run would replace it; "
-       "move it elsewhere, or give another output"},
+       "output '@/written' holds a config.toml that no run wrote and this run would replace; move "
+       "it, or give another output"},
   };
   const auto all = [&] {
     return bytes("run/metrics.jsonl") + bytes("run/summary.json") + bytes("run/config.toml") +

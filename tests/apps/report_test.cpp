@@ -78,7 +78,7 @@ TEST_F(ReportCommand, ShowsWhatThereIsOfARunThatWasKilled) {
   EXPECT_TRUE(has(page, "there is no checkpoint"));
   EXPECT_TRUE(has(page, "Loss against steps"));
   folder_.write("run/summary.json", "{");
-  EXPECT_TRUE(has(page_of("@/run"), "is damaged: it is no JSON object"));
+  EXPECT_TRUE(has(page_of("@/run"), "is damaged: it is not a JSON object"));
 }
 
 /// The loss of a step is not the mean of some: what a drawing says is the number of the table, that

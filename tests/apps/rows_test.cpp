@@ -120,7 +120,8 @@ TEST(RowsCommand, RefusesWhatDoesNotFit) {
            {"gpt2-tiny --data @/bad.csv --text-column text", 3,
             "'@/bad.csv' line 3 has 1 field but there are 2 columns, 'id', 'text'"},
            {"gpt2-tiny --data @/text.txt --text-column text", 2,
-            "the name of '@/text.txt' does not say what it is; give data-format csv, tsv or jsonl"},
+            "the name of '@/text.txt' does not show its format; give data-format csv, tsv or "
+            "jsonl"},
            {"gpt2-tiny --data @/rows.csv --text-column text --data-format xml", 2,
             "error: data-format is 'xml'; it can be auto, csv, tsv, jsonl"},
            {"gpt2-tiny --data @/rows.csv --target-column text", 2,
@@ -130,8 +131,8 @@ TEST(RowsCommand, RefusesWhatDoesNotFit) {
            {"gpt2-tiny --data @/rows.csv --text-column text --target-column turned", 2,
             "family gpt2 trains on texts of one column; leave target-column 'turned' out"},
            {"transformer-tiny --data @/rows.csv --text-column text", 2,
-            "family transformer trains on pairs, and text-column 'text' is one column; give that "
-            "of targets by target-column"},
+            "family transformer trains on pairs, but text-column 'text' is one column; give the "
+            "targets with target-column"},
            {"gpt2-tiny --data @/rows.csv --text-column text --eod-token 3", 2,
             "--eod-token 3 does nothing with rows of a table"},
            {"gpt2-tiny --data @/rows.csv --text-column text --column-names id text", 3,
@@ -146,8 +147,7 @@ TEST(RowsCommand, RefusesWhatDoesNotFit) {
   const Ran text_of_csv = run(words(
       folder.expand(text("train --preset gpt2-tiny --data @/rows.csv --output @/text", kTinyLm))));
   EXPECT_EQ(text_of_csv.code, 0);
-  EXPECT_NE((text_of_csv.out + text_of_csv.err).find("is read as a text, with all that is in it"),
-            std::string::npos)
+  EXPECT_NE((text_of_csv.out + text_of_csv.err).find("is read whole, as text"), std::string::npos)
       << text_of_csv.out << text_of_csv.err;
 }
 

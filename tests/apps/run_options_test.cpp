@@ -44,7 +44,7 @@ TEST(RunOptions, EpochsArePassesOverTheData) {
   EXPECT_EQ(runs.train("one", "--epochs 1")["steps"], 11) << "84 windows, 8 a step";
   EXPECT_EQ(runs.train("two", "--epochs 2 --lr-warmup-steps 3")["steps"], 21);
   const Ran again = runs.command("train --config @/one/config.toml --resume auto");
-  EXPECT_NE(again.out.find("all steps are done"), std::string::npos) << again.out << again.err;
+  EXPECT_NE(again.out.find("all steps are complete"), std::string::npos) << again.out << again.err;
   const Ran longer = runs.command("train --config @/one/config.toml --resume auto --steps 13");
   EXPECT_NE(longer.out.find("done: step 13 of 13"), std::string::npos) << longer.out << longer.err;
   const Ran passes = runs.command("train --config @/one/config.toml --resume auto --epochs 2");
@@ -52,7 +52,7 @@ TEST(RunOptions, EpochsArePassesOverTheData) {
   const Ran both = runs.command(std::string(kTrainTiny) + "--output @/x --epochs 2 --steps 5");
   EXPECT_EQ(both.code, 2);
   EXPECT_EQ(both.err,
-            "error: --epochs 2 and --steps 5 disagree: both say how long the run is; give one\n");
+            "error: --epochs 2 and --steps 5 disagree: both set the length of the run; give one\n");
 }
 
 TEST(RunOptions, EpochsThatWereInterruptedAreTheSame) {
@@ -135,7 +135,7 @@ TEST(RunOptions, ATokenizerGoesWithItsRun) {
   const std::string go_on = std::string(kTrainTiny) + "--output @/first --steps 3 --resume auto";
   const Ran other = runs.command(go_on + " --tokenizer-name-or-path @/other.txt");
   EXPECT_EQ(other.code, 4);
-  EXPECT_NE(other.err.find("other.txt' is not that of checkpoint '"), std::string::npos)
+  EXPECT_NE(other.err.find("other.txt' is not the one of checkpoint '"), std::string::npos)
       << other.err;
   std::filesystem::remove(runs.folder / "vocab.txt");
   EXPECT_EQ(runs.command(go_on).code, 0);
@@ -145,10 +145,10 @@ TEST(RunOptions, ATokenizerGoesWithItsRun) {
   const Ran both = runs.command(std::string(kTrainTiny) +
                                 "--output @/x --vocabulary bytes --tokenizer @/other.txt");
   EXPECT_EQ(both.code, 2);
-  EXPECT_NE(both.err.find("but vocabulary is bytes; give one of the two"), std::string::npos);
+  EXPECT_NE(both.err.find("but vocabulary is bytes; give one"), std::string::npos);
   const Ran none = runs.command(std::string(kTrainTiny) + "--output @/x --vocabulary tokenizer");
   EXPECT_EQ(none.code, 2);
-  EXPECT_NE(none.err.find("vocabulary is tokenizer, and none is given"), std::string::npos);
+  EXPECT_NE(none.err.find("vocabulary is tokenizer, but no tokenizer is given"), std::string::npos);
 }
 
 /// Ids mean what they meant for the weights, whatever the new text has.
@@ -319,16 +319,16 @@ TEST(RunOptions, AutoTellsOfCheckpointsWithOtherNames) {
   const Ran step =
       runs.command(std::string(kTrainTiny) + "--steps 3 --output @/iter --resume auto");
   EXPECT_EQ(step.code, 4) << step.out;
-  EXPECT_NE(step.err.find("iter/iter_0000002' is there; go on with it by --checkpoint-names iter"),
+  EXPECT_NE(step.err.find("iter/iter_0000002' exists; resume it with --checkpoint-names iter"),
             std::string::npos)
       << step.err;
   EXPECT_EQ(read(runs.folder / "iter/metrics.jsonl"), metrics);
   const Ran iter = runs.command(std::string(kTrainTiny) +
                                 "--steps 3 --output @/step --resume auto --checkpoint-names iter");
   EXPECT_EQ(iter.code, 4) << iter.out;
-  EXPECT_NE(iter.err.find("checkpoints/step-00000002' is there; go on with it by "
-                          "--checkpoint-names step"),
-            std::string::npos)
+  EXPECT_NE(
+      iter.err.find("checkpoints/step-00000002' exists; resume it with --checkpoint-names step"),
+      std::string::npos)
       << iter.err;
   runs.train("iter", "--steps 3 --resume auto --checkpoint-names iter");
 }
@@ -337,7 +337,7 @@ TEST(RunOptions, NothingLeftToDoInANewFolder) {
   const Runs runs;
   runs.train("first", "--steps 4");
   const Ran ran = runs.command(text(kTrainTiny, "--steps 2 --resume @/first --output @/second"));
-  EXPECT_NE(ran.out.find("done: step 4, which is beyond 2, "), std::string::npos) << ran.out;
+  EXPECT_NE(ran.out.find("done: step 4, beyond 2, "), std::string::npos) << ran.out;
   EXPECT_EQ(runs.digest("second"), runs.digest("first"));
 }
 
@@ -366,7 +366,7 @@ TEST(RunOptions, ZeroStageStandsForTheSwitches) {
                                   "--zero-stage 0 --fsdp-memory-optimization"}) {
     const Ran ran = run(words(plan + flags));
     EXPECT_EQ(ran.code, 2);
-    EXPECT_NE(ran.err.find("disagree: both say what data parallel devices share out; give one"),
+    EXPECT_NE(ran.err.find("disagree: both set what data parallel devices shard; give one"),
               std::string::npos)
         << ran.err;
   }
@@ -384,7 +384,7 @@ TEST(RunOptions, ZeroStageStandsForTheSwitches) {
             memory("--no-graph-optimization --recompute-granularity none"));
   for (const auto& [flags, says] : std::map<std::string, std::string>{
            {"--recompute-granularity selective --checkpoint-activations",
-            "disagree: both say what backward computes again; give one"},
+            "disagree: both set what backward recomputes; give one"},
            {"--memory-cap 10GX", "memory-cap is '10GX'; give bytes, as 10GiB"},
            {"--memory-cap 99999999999TiB", "memory-cap is '99999999999TiB', which is above 2^62"},
            {"--memory-cap 1e400", "memory-cap is '1e400', which is above 2^62 bytes"},
@@ -397,9 +397,9 @@ TEST(RunOptions, ZeroStageStandsForTheSwitches) {
             "recompute-granularity is 'some'; it can be none, elementwise, selective, full"},
            {"--fsdp-gather ever", "fsdp-gather is 'ever'; it can be use, block, step"},
            {"--recompute-granularity full --no-checkpoint-activations",
-            "disagree: both say what backward computes again; give one"},
+            "disagree: both set what backward recomputes; give one"},
            {"--remote-device cpu --no-offload-optimizer --no-offload-gradients",
-            "with neither offload-optimizer nor offload-gradients has nothing to hold"},
+            "with neither offload-optimizer nor offload-gradients offloads nothing"},
            {"--recompute-granularity none --recompute-layers 0",
             "does nothing with recompute-granularity none"}}) {
     const Ran ran = run(words(plan + flags));
@@ -444,7 +444,7 @@ TEST(RunOptions, ZeroStageStandsForTheSwitches) {
   EXPECT_EQ(
       rivals.err,
       folder.expand("error: zero-stage 1 in @/rivals.toml:1 and zero-3-memory-optimization true in "
-                    "@/rivals.toml:2 disagree: both say what data parallel devices share out; "
+                    "@/rivals.toml:2 disagree: both set what data parallel devices shard; "
                     "give one\n"));
   for (const std::string answer : {"--zero-stage 1", "--zero-3-memory-optimization"})
     EXPECT_EQ(memory(folder.expand("--config @/rivals.toml " + answer)), memory(answer));

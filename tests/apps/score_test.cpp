@@ -34,21 +34,21 @@ TEST(Score, Errors) {
   };
   const Case cases[] = {
       {"score --hypotheses @/one --references @/two", 3,
-       "'@/one' has 1 line and '@/two' has 2 lines; give one reference for each hypothesis, in "
-       "their order"},
+       "'@/one' has 1 line and '@/two' has 2 lines; give one reference per hypothesis, in the same "
+       "order"},
       {"score --hypotheses @/folder --references @/one", 3,
-       "'@/folder' is a folder where a file is expected; name one file in it"},
+       "'@/folder' is a folder where a file is expected; give a file in it"},
       {"score --hypotheses @/one --references @/none", 3,
-       "'@/none' is empty; give a file with a text in each line"},
+       "'@/none' is empty; give a file with one text per line"},
       {"score --hypotheses @/mark --references @/one", 3,
-       "'@/mark' is empty; give a file with a text in each line"},
+       "'@/mark' is empty; give a file with one text per line"},
       {"score --hypotheses @/latin --references @/one", 3,
        "text file '@/latin', line 1, byte offset 3: byte 0xe9 is not UTF-8; convert the file to "
        "UTF-8, or leave it out"},
       {"score @/one", 2,
-       "3 problems, nothing was started:\n  hypotheses is missing; give a file with a text in each "
-       "line, like --hypotheses FILE\n  references is missing; give a file with a text in each "
-       "line, like --references FILE\n  '@/one' belongs to no flag; give files by --hypotheses and "
+       "3 problems, nothing was started:\n  hypotheses is missing; give a file with one text per "
+       "line, like --hypotheses FILE\n  references is missing; give a file with one text per line, "
+       "like --references FILE\n  '@/one' belongs to no flag; give files with --hypotheses and "
        "--references"},
   };
   for (const Case& c : cases) {
@@ -110,11 +110,9 @@ TEST(Bpe, OfARun) {
       "@/pairs.txt --output @/run --global-batch-size 4 ";
   const Ran unsized = run(words(folder.expand(train + "--steps 2")));
   EXPECT_EQ(unsized.code, 2);
-  EXPECT_EQ(
-      unsized.err,
-      "error: vocab-size 0 has no room for what vocabulary bpe begins with, the 256 bytes and "
-      "3 special tokens of family transformer; give at least 259: how many tokens there are "
-      "to be, like 8000\n");
+  EXPECT_EQ(unsized.err,
+            "error: vocab-size 0 has no room for the base of vocabulary bpe, 256 bytes and "
+            "3 special tokens of family transformer; give at least 259, like 8000\n");
   const Ran small = run(words(folder.expand(train + "--steps 2 --vocab-size 258")));
   EXPECT_EQ(small.code, 2);
   EXPECT_EQ(small.err.find("error: vocab-size 258 has no room for"), 0u) << small.err;
@@ -156,10 +154,11 @@ TEST(Bpe, OfARun) {
       "train --preset gpt2-tiny --layers 1 --vocabulary bpe --vocab-size 5000 --data @/pairs.txt "
       "--output @/lm --steps 1")));
   EXPECT_EQ(much.code, 0) << much.err;
-  EXPECT_NE((much.out + much.err)
-                .find("tokens and not 5000, because no more pairs of tokens are "
-                      "twice in the text"),
-            std::string::npos)
+  EXPECT_NE(
+      (much.out + much.err)
+          .find(
+              "tokens instead of 5000, because no other pair of tokens appears twice in the text"),
+      std::string::npos)
       << much.out << much.err;
 }
 

@@ -47,7 +47,7 @@ TEST(SearchText, ModesHaveNames) {
     FAIL() << "no mode";
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(),
-                 "unknown search mode 'dynamic'; there are dynamic_programming, "
+                 "unknown search mode 'dynamic'; modes are dynamic_programming, "
                  "recursive_programming, sharding_propagation");
   }
 }

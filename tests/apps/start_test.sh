@@ -161,7 +161,7 @@ for how in alone ranks; do
     code=0
     wait $asked || code=$?
     [ $code = $((128 + $(kill -l $signal))) ] || wrong "at SIG$signal sample, $how, ends with the code $code"
-    grep -q "^ended on request: the texts that were written so far are gone" "$folder/sample.log" ||
+    grep -q "^ended on request: the texts written so far are discarded" "$folder/sample.log" ||
       wrong "at SIG$signal sample, $how, does not say that its texts are gone"
     ! compgen -G "$folder/written.txt*" >/dev/null || wrong "at SIG$signal sample, $how, leaves $(ls "$folder")"
   done

@@ -33,7 +33,7 @@ TEST(StopSignal, BeforeTheFirstStepItEndsTheProcessAtOnce) {
           const NothingToSave nothing;
           raise(signal);
         },
-        testing::ExitedWithCode(kExitStopped), "before the first step; there was nothing to save");
+        testing::ExitedWithCode(kExitStopped), "before the first step; nothing was saved");
   }
 }
 
@@ -71,7 +71,7 @@ TEST(StopSignal, TheFileOfUnfinishedTextsGoes) {
           const UnfinishedTexts texts(file);
           raise(signal);
         },
-        testing::ExitedWithCode(128 + signal), "the texts that were written so far are gone");
+        testing::ExitedWithCode(128 + signal), "the texts written so far are discarded");
     EXPECT_FALSE(std::filesystem::exists(file));
   }
 }

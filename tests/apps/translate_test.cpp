@@ -98,9 +98,9 @@ TEST(Translate, RefusesWhatItCannotWriteFrom) {
   };
   for (const Row& row : {
            Row{"@/run1", 2,
-               "nothing to write from: a model of family transformer writes a text "
-               "from a source; give --prompt TEXT or --input FILE"},
-           {"@/run1 --prompt=", 2, "--prompt is empty; the model writes a text from another one"},
+               "no source given: a model of family transformer needs one; give --prompt TEXT or "
+               "--input FILE"},
+           {"@/run1 --prompt=", 2, "--prompt is empty; the model writes a text from a source"},
            {"@/run1 --prompt abcdef", 2,
             "--prompt has 7 tokens with the end token, the model's source-context is 6"},
            {"@/run1 --input @/long.txt", 3,
@@ -111,18 +111,17 @@ TEST(Translate, RefusesWhatItCannotWriteFrom) {
            {"@/run1 --input @/empty.txt", 3, "'@/empty.txt' is empty"},
            {"@/run1 --input @/none.txt", 3, "none.txt"},
            {"@/run1 --input @/good.txt --output @/good.txt", 2,
-            "output '@/good.txt' is the file that input names, and would take its place"},
+            "output '@/good.txt' is the file that input names, which it would replace"},
            {"@/run1 --input @/good.txt --output @/text.txt", 2,
             "--output '@/text.txt' exists; give another file, or --overwrite to replace it"},
            {"@/run1 --input @/pairs.txt", 3,
-            "line 1 of '@/pairs.txt' has a tab or a new line, which stand between texts"},
-           {"@/run1 --input @/good.txt --prompt a", 2,
-            "--prompt and --input both say what to write from"},
-           {"@/run1 --prompt abc --rows 2", 2, "--rows is of several texts"},
+            "line 1 of '@/pairs.txt' has a tab or a new line, which separate texts"},
+           {"@/run1 --input @/good.txt --prompt a", 2, "--prompt and --input both give prompts"},
+           {"@/run1 --prompt abc --rows 2", 2, "--rows needs several texts"},
            {"@/run1 --input - --prompt a", 2,
-            "--input - is no file; save what standard input gives to a file first"},
+            "--input - is not a file; save what standard input gives to a file first"},
            {"@/run1 --input @/good.txt --output -", 2,
-            "--output - is no file; without --output texts are written to standard output"},
+            "--output - is not a file; without --output texts are written to standard output"},
            {"@/run1 --input @/good.txt --output @/none/x", 5,
             "cannot write '@/none/x': could not create a temporary file beside it"},
            {"@/run1 --prompt abc --seed -1", 2,
@@ -130,7 +129,7 @@ TEST(Translate, RefusesWhatItCannotWriteFrom) {
            {"@/run1 --prompt abc --temperature nan", 2,
             "error: --temperature is nan; it must be a finite number, like 0.1\n"},
            {"@/run1 --input @/good.txt --rows 0", 2, "--rows is 0; it must be from 1 to 10000"},
-           {"@/lm --input @/good.txt", 2, "--input is of models that write a text from a source"},
+           {"@/lm --input @/good.txt", 2, "--input is for models that write from a source"},
        }) {
     SCOPED_TRACE(row.line);
     const Ran ran = run(words("sample " + folder.expand(row.line)));
@@ -172,7 +171,7 @@ TEST(Translate, AFileThatMayNotBeWrittenIsNotReplaced) {
                        folder / "out.txt", "--overwrite"});
   EXPECT_EQ(ran.code, 5);
   EXPECT_EQ(ran.err, text("error: --output '", folder / "out.txt",
-                          "' may not be written: Permission denied; change its permissions, or "
+                          "' is not writable: Permission denied; change its permissions, or "
                           "give another file\n"));
   EXPECT_EQ(read(folder / "out.txt"), "old");
 }
@@ -191,10 +190,10 @@ TEST(Translate, RefusedPartsAreToldOnce) {
             folder.expand("error: text file '@/empty.txt' is empty; give a file with text\n"));
   const Ran none = run(words(folder.expand(train)));
   EXPECT_EQ(none.code, 3);
-  EXPECT_NE(none.err.find("has no pair; use a longer text, hold out more of it\n    held-out is "
-                          "0.1; 0 holds nothing out, and valid-data validates on a text of its "
-                          "own\n"),
-            std::string::npos)
+  EXPECT_NE(
+      none.err.find("has no pair; use a longer text, hold out more of it\n    held-out is "
+                    "0.1; give 0 to hold nothing out, or valid-data to validate on another text\n"),
+      std::string::npos)
       << none.err;
   EXPECT_EQ(run(words(folder.expand(train + "--held-out 0"))).code, 0);
 }

@@ -102,13 +102,12 @@ TEST(Sgm, Errors) {
        "line 2: document d is not closed before the end of the set in line 5; write </doc> at its "
        "end"},
       {"<srcset setid=\"t\">\n" + document("d", seg),
-       "line 1: the set that begins here is not closed, so the file may have lost its end; get the "
-       "whole file again"},
+       "line 1: the set that begins here is not closed, so the file may have lost its end; "
+       "download the file again"},
       {source(document("d", seg + seg)),
-       "line 4: segment 1 of document d is there twice; leave "
-       "one out, or number them anew"},
+       "line 4: segment 1 of document d appears twice; remove one, or renumber them"},
       {source(document("d", seg) + document("d", seg)),
-       "line 5: document d is there twice; a file has one text for each, so leave one out"},
+       "line 5: document d appears twice; remove one"},
       {source(document("d", "<seg>a</seg>")),
        "line 3: <seg> has no id; give it one, like id=\"1\""},
       {source("<doc>\n</doc>"),
@@ -118,24 +117,22 @@ TEST(Sgm, Errors) {
        "line 1: <srcset> has no setid; give it one, like "
        "setid=\"newstest2014\""},
       {source(document("d", "lost\n" + seg)),
-       "line 3: 'lost' stands outside of segments; put it "
+       "line 3: 'lost' is outside any segment; put it "
        "between <seg id=\"...\"> and </seg>"},
-      {source(seg), "line 2: a segment outside of a document; write <doc docid=\"...\"> before it"},
+      {source(seg), "line 2: a segment outside a document; write <doc docid=\"...\"> before it"},
       {document("d", seg),
-       "line 1: a document outside of a set; begin the file with <srcset> or "
+       "line 1: a document outside a set; begin the file with <srcset> or "
        "<refset>"},
       {source("</doc>"),
-       "line 2: </doc> closes what is not open; remove it, or write the tag that "
-       "is missing before it"},
+       "line 2: </doc> closes nothing; remove it, or add the missing tag before it"},
       {"<srcset setid=\"t\">\n</refset>",
-       "line 2: </refset> closes what is not open; remove it, or "
-       "write the tag that is missing before it"},
+       "line 2: </refset> closes nothing; remove it, or add the missing tag before it"},
       {source("") + source(""),
        "line 4: a second set in one file; put each <srcset> or <refset> "
        "into a file of its own"},
       {"<tstset setid=\"t\">\n",
-       "line 1: a <tstset> holds what a system wrote, and is neither "
-       "source nor reference; take the file out of the folder"},
+       "line 1: a <tstset> is a system's output, neither source nor reference; take the file out "
+       "of the folder"},
       {"<p>\n",
        "has no <srcset> or <refset>; give .sgm files of WMT, or take this one out of the "
        "folder"},
@@ -237,8 +234,8 @@ TEST(Wmt, ErrorsLeaveNothing) {
       {"a language that is a path",
        {{"a.en.sgm", sgm("srcset", "", good)},
         {"b.sgm", sgm("refset", "trglang=\"Fr/../../x\"", good)}},
-       "'@/b.sgm' is in the language 'fr/../../x', which is no word of letters, digits, - and _; "
-       "correct its attribute or the file's name"},
+       "'@/b.sgm' is in the language 'fr/../../x', which has other characters than letters, "
+       "digits, - and _; correct its attribute or the file's name"},
       {"the same twice",
        {{"a.en.sgm", sgm("srcset", "", good)}, {"b.en.sgm", sgm("srcset", "", good)}},
        "'@/a.en.sgm' and '@/b.en.sgm' are both the source of t in en; leave one out, or give a "
@@ -256,7 +253,7 @@ TEST(Wmt, ErrorsLeaveNothing) {
       {"no pair",
        {{"a.en.sgm", sgm("srcset", "", good)},
         {"b.fr.sgm", sgm("srcset", "", document("d", "<seg id=\"2\">b</seg>\n"))}},
-       "folder '@' has no pair of which both sides have text; give .sgm files with the same "
+       "folder '@' has no pair with text on both sides; give .sgm files with the same "
        "documents in both languages"},
   };
   for (const Case& c : cases) {
@@ -280,8 +277,7 @@ TEST(Wmt, LosesNoFile) {
   const WmtRequest request{folder.path(), folder.path(), false};
   EXPECT_EQ(message_of([&] { prepare_wmt(request); }),
             "output '" + (folder / "wmt14.fr_en.txt") +
-                "' exists and holds something else; give another folder, or --overwrite to replace "
-                "it");
+                "' exists with other contents; give another folder, or --overwrite to replace it");
   EXPECT_FALSE(std::filesystem::exists(folder / "wmt14.en_fr.txt"));
   prepare_wmt({folder.path(), folder.path(), true});
   EXPECT_EQ(read_file(folder / "wmt14.fr_en.txt"), "un\tone\n");

@@ -40,7 +40,7 @@ TEST(ParseToml, KeysOfManyPartsAreRefused) {
     }
     const std::string expected =
         "x.toml:" + c.refused +
-        ": a key has more than 32 parts with dots between them; no key here has so many";
+        ": a key has more than 32 parts separated by dots; no key has that many";
     EXPECT_EQ(message, c.refused.empty() ? "" : expected);
   }
 }

@@ -423,8 +423,8 @@ TEST(Checkpoint, ReadErrors) {
   into.resize(311);
   EXPECT_EQ(message_of([&] { checkpoint.read("wte.weight", into); }),
             text("checkpoint '", checkpoint.path(),
-                 "': tensor 'wte.weight' is f32[13,6] of 312 bytes but 311 are wanted; it belongs "
-                 "to another model"));
+                 "': tensor 'wte.weight' is f32[13,6] of 312 bytes but 311 are expected; it "
+                 "belongs to another model"));
 }
 
 // ---- which one is newest, and what goes
@@ -498,8 +498,7 @@ TEST(CheckpointFolder, LatestPassesOverDamagedAndUnfinished) {
   EXPECT_EQ(latest_checkpoint(folder.path(), &notices), folder / "step-00000010");
   ASSERT_EQ(notices.size(), 3u) << join(notices, "\n");
   EXPECT_EQ(notices[0], "'" + folder / ".tmp-step-00000040-1-0" +
-                            "' is no finished checkpoint: it is passed over, and removed by the "
-                            "next save");
+                            "' is an unfinished checkpoint: skipped, and removed by the next save");
   EXPECT_NE(notices[1].find("step-00000030' has no manifest.json"), notices[1].npos) << notices[1];
   EXPECT_NE(notices[2].find(data), notices[2].npos) << notices[2];
   // Named by the user, the newest is refused, not replaced by an older one.
@@ -854,25 +853,26 @@ TEST(CheckpointManifest, FieldsThatDoNotFit) {
       {"another format", "tessera checkpoint", "other", "the manifest: it is of another format"},
       {"a newer version", "\"version\": 2", "\"version\": 3",
        "its format has version 3 but this tessera reads up to 2; use a newer tessera"},
-      {"a negative step", "\"step\": 3", "\"step\": -3", "the manifest: its 'step' is no count"},
-      {"a fraction", "\"step\": 3", "\"step\": 3.0", "the manifest: its 'step' is no count"},
-      {"more than 63 bits", "\"step\": 3", "\"step\": 9223372036854775808", "'step' is no count"},
+      {"a negative step", "\"step\": 3", "\"step\": -3", "the manifest: its 'step' is not a count"},
+      {"a fraction", "\"step\": 3", "\"step\": 3.0", "the manifest: its 'step' is not a count"},
+      {"more than 63 bits", "\"step\": 3", "\"step\": 9223372036854775808",
+       "'step' is not a count"},
       {"more than 64 bits", "\"step\": 3", "\"step\": 1e999", "it is not JSON"},
       {"no step", "\"step\": 3", "\"stop\": 3", "the manifest: its 'step' is missing"},
       {"a key twice", "\"step\": 3", "\"step\": 3, \"step\": 3",
        "its JSON has the key 'step' twice"},
       {"a key twice, deep", "\"at\": 100", "\"at\": 100, \"at\": 100", "has the key 'at' twice"},
       {"a text that is a number", "\"empty\": \"\"", "\"empty\": 1",
-       "the text 'empty' is no string"},
-      {"texts that are a list", "\"texts\": {", "\"texts\": [], \"other\": {", "is no object"},
+       "the text 'empty' is not a string"},
+      {"texts that are a list", "\"texts\": {", "\"texts\": [], \"other\": {", "is not an object"},
       {"a larger block size", "8388608", "8388609",
        "'block_bytes' is 8388609, not from 1 to 8388608"},
       {"smaller blocks", "8388608", "15", "it has 1 hashes of blocks where 2 belong"},
-      {"a name that leaves the folder", "data-00000", "../data", "is no name of a data file"},
-      {"a hidden name", "data-00000", ".data", "is no name of a data file"},
-      {"a name that is too long", "data-00000", long_name.c_str(), "is no name of a data file"},
+      {"a name that leaves the folder", "data-00000", "../data", "is not a name of a data file"},
+      {"a hidden name", "data-00000", ".data", "is not a name of a data file"},
+      {"a name that is too long", "data-00000", long_name.c_str(), "is not a name of a data file"},
       {"the manifest's own name", "data-00000.safetensors", "manifest.json",
-       "is no name of a data"},
+       "is not a name of a data"},
       {"a header longer than its file", "\"header_bytes\": 100", "\"header_bytes\": 125",
        "file 0: its 'header_bytes' is 125, not from 8 to 124"},
       {"a huge file", "\"bytes\": 124", "\"bytes\": 9223372036854775807",
@@ -884,9 +884,9 @@ TEST(CheckpointManifest, FieldsThatDoNotFit) {
       {"tensors out of order", "\"name\": \"a\"", "\"name\": \"c\"",
        "'b' is twice or out of order"},
       {"a tensor twice", "\"name\": \"a\"", "\"name\": \"b\"", "'b' is twice or out of order"},
-      {"an unknown dtype", "\"f32\"", "\"f8\"", "'f8' is no dtype that this tessera knows"},
-      {"an unknown role", "\"moment\"", "\"role\"", "'role' is no role"},
-      {"a role that is not saved", "\"moment\"", "\"cache\"", "'cache' is no role of a saved"},
+      {"an unknown dtype", "\"f32\"", "\"f8\"", "'f8' is not a dtype that this tessera knows"},
+      {"an unknown role", "\"moment\"", "\"role\"", "'role' is not a role"},
+      {"a role that is not saved", "\"moment\"", "\"cache\"", "'cache' is not a role of a saved"},
       {"a shape that overflows", "    2,\n    2\n", "4611686018427387904, 2\n",
        "its shape has more than 1152921504606846976 bytes"},
       {"a shape whose strides overflow", "    2,\n    2\n", "0, 4611686018427387904, 2\n",
@@ -914,14 +914,14 @@ TEST(CheckpointManifest, FieldsThatDoNotFit) {
       {"cuts of another number of dims", "\"slices\": [", "\"cuts\": [[], [], []], \"slices\": [",
        "tensor 0: it has cuts of 3 dims where it has 2"},
       {"cuts that are no lists", "\"slices\": [", "\"cuts\": [1, []], \"slices\": [",
-       "tensor 0: the cuts of a dim are no list"},
+       "tensor 0: the cuts of a dim are not a list"},
       {"no such file", "\"file\": 0", "\"file\": 1", "'file' is 1, not from 0 to 0"},
       {"slices that overlap", "\"at\": 116", "\"at\": 108", "overlap or leave a gap at byte 116"},
       {"a slice in the header", "\"at\": 100", "\"at\": 99", "overlap or leave a gap at byte 100"},
       {"no hash of a block", "\"blocks\": [", "\"blocks\": [], \"x\": [",
        "it has 0 hashes of blocks where 1 belong"},
       {"a tensor that is a string", "\"tensors\": [", "\"tensors\": [\"x\", ",
-       "tensor 0: it is no object"},
+       "tensor 0: it is not an object"},
       {"nesting", "\"empty\": \"\"", "\"empty\": [[[[[[[[[[[]]]]]]]]]]]", "nested deeper than 8"},
   };
   const std::string good = to_text(tiny_manifest());
@@ -952,7 +952,7 @@ TEST(CheckpointManifest, FieldsThatDoNotFit) {
        "\"first\": 16, \"bytes\": 0, \"at\": 116,",
        "a slice of tensor 'a': its 'bytes' is 0, not from 1 to 0"},
       {"half an element", "\"bytes\": 16", "\"bytes\": 15",
-       "its 15 bytes hold no whole number of f32"},
+       "its 15 bytes are not a whole number of f32"},
       {"a slice that skips", "\"first\": 0", "\"first\": 4", "'first' is 4, not from 0 to 0"},
   };
   for (const Case& c : old_cases) {
@@ -992,9 +992,8 @@ TEST(CheckpointManifest, TextsLeaveRoomForTensors) {
   require_room_for_tensors(record);
   record.texts["vocabulary"] += std::string(2'000'000, '"');
   EXPECT_EQ(message_of([&] { require_room_for_tensors(record); }),
-            "what each checkpoint is to record takes 92000006 bytes (config 4, vocabulary "
-            "92000002) but at most 90000000 are allowed; give a smaller tokenizer, or a "
-            "config.json without what no model needs");
+            "the texts to record in each checkpoint take 92000006 bytes (config 4, vocabulary "
+            "92000002) but at most 90000000 are allowed; give a smaller tokenizer or config.json");
 }
 
 TEST(CheckpointManifest, NoJsonAtAll) {

@@ -187,12 +187,11 @@ TEST(Launched, WhatContradictsItselfIsExplained) {
     std::string says;
     LaunchWishes wishes = {};
   };
-  const std::string unset = "; or unset it, and --devices N makes ranks of threads";
+  const std::string unset = "; or unset it, and use --devices N for ranks that are threads";
   const Row rows[] = {
       {"half a pair",
        {{"RANK", "3"}},
-       "RANK is '3', but WORLD_SIZE is not set: a process of several needs both, its rank and how "
-       "many there are" +
+       "RANK is '3', but WORLD_SIZE is not set: give both, the rank and the number of ranks" +
            unset},
       {"the other half", {{"WORLD_SIZE", "4"}}, "WORLD_SIZE is '4', but RANK is not set"},
       {"half of MindSpore's", {{"RANK_ID", "3"}}, "RANK_ID is '3', but RANK_SIZE is not set"},
@@ -207,28 +206,28 @@ TEST(Launched, WhatContradictsItselfIsExplained) {
       {"port 70000", with(kTorch, {{"MASTER_PORT", "70000"}}),
        "MASTER_PORT is '70000', and must be a whole number from 1 to 65535"},
       {"no address", with(kTorch, {{"MASTER_ADDR", ""}}),
-       "RANK, WORLD_SIZE say that this is rank 1 of 4, but MASTER_ADDR is not set: give all ranks "
-       "the name or number of rank 0's host"},
+       "RANK, WORLD_SIZE make this rank 1 of 4, but MASTER_ADDR is not set: give all ranks the "
+       "name or address of rank 0's host"},
       {"two ranks", with(kTorch, with(kMindSpore, {{"RANK_ID", "2"}})),
-       "two ways to start differ: by RANK, WORLD_SIZE this is rank 1 of 4, and by RANK_ID, "
-       "RANK_SIZE rank 2 of 4; unset the one that does not hold"},
+       "two ways to start differ: by RANK, WORLD_SIZE this is rank 1 of 4, but by RANK_ID, "
+       "RANK_SIZE rank 2 of 4; unset the wrong one"},
       {"another rank under mpirun",
        with(kTorch, {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "2"}}),
        "two ways to start differ: by OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE this is rank 2 of "
-       "4, and by RANK, WORLD_SIZE rank 1 of 4"},
+       "4, but by RANK, WORLD_SIZE rank 1 of 4"},
       {"a rank of MPI that says nothing of how many, left of an earlier job",
        with(kTorch, {{"PMIX_RANK", "0"}}),
-       "two ways to start: PMIX_RANK says that MPI has started this process, and not as which of "
-       "how many, and by RANK, WORLD_SIZE it is rank 1 of 4; unset PMIX_RANK if it is left of "
+       "two ways to start: PMIX_RANK means that MPI started this process, but gives no rank, while "
+       "by RANK, WORLD_SIZE it is rank 1 of 4; unset PMIX_RANK if it is left from "
        "another job, or else RANK, WORLD_SIZE"},
       {"the same beside MindSpore's", with(kMindSpore, {{"PMIX_RANK", "0"}}),
-       "and by RANK_ID, RANK_SIZE it is rank 1 of 4; unset PMIX_RANK"},
+       "while by RANK_ID, RANK_SIZE it is rank 1 of 4; unset PMIX_RANK"},
       {"the same, and half a pair",
        {{"PMIX_RANK", "0"}, {"RANK", "1"}},
        "RANK is '1', but WORLD_SIZE is not set"},
       {"another rank of MindSpore under mpirun",
        with(kMindSpore, {{"OMPI_COMM_WORLD_SIZE", "4"}, {"OMPI_COMM_WORLD_RANK", "2"}}),
-       "this is rank 2 of 4, and by RANK_ID, RANK_SIZE rank 1 of 4"},
+       "this is rank 2 of 4, but by RANK_ID, RANK_SIZE rank 1 of 4"},
       {"hosts, and no word of their devices", kNodes, "NNODES is '2', but --devices is not given"},
       {"devices that hosts cannot share",
        kNodes,
@@ -287,7 +286,7 @@ TEST(Launched, RankTables) {
     const std::string all = refusal(with(rank3, more));
     EXPECT_NE(all.find(words), std::string::npos) << all;
   };
-  says({{"RANK_ID", ""}}, "but RANK_ID is not set: which of its 8 ranks is this process");
+  says({{"RANK_ID", ""}}, "but RANK_ID is not set: give the rank of this process among its 8");
   says({{"RANK_ID", "8"}}, "' has the ranks 0 to 7; give a rank of the table, or another table");
   says({{"RANK_SIZE", "2"}}, "RANK_SIZE is '2', but '");
   says({{"DEVICE_ID", "4"}}, "DEVICE_ID is '4', but '");
@@ -303,8 +302,9 @@ TEST(Launched, RankTablesOfSeveralServers) {
 TEST(Launched, AnAddressThatIsNoneIsTold) {
   const TableFile two(table({"10.*.*.*", "10.0.0.2"}, 8));
   const std::string words = refusal({{"RANK_TABLE_FILE", two.path()}, {"RANK_ID", "9"}});
-  EXPECT_NE(words.find("gives the server of rank 0 the server_id '10.*.*.*', which is no address"),
-            std::string::npos)
+  EXPECT_NE(
+      words.find("gives the server of rank 0 the server_id '10.*.*.*', which is not an address"),
+      std::string::npos)
       << words;
 }
 
@@ -315,8 +315,8 @@ TEST(RankTable, WhatIsWrongIsTold) {
     return out.replace(out.find(part), part.size(), other);
   };
   const std::pair<std::string, std::string> rows[] = {
-      {"[", "is no JSON"},
-      {"[]", "is no object {...}"},
+      {"[", "is not JSON"},
+      {"[]", "is not an object {...}"},
       {"{}", "has no list \"server_list\""},
       {with_part("\"completed\"", "\"initializing\""), "has the status 'initializing'"},
       {with_part("\"rank_id\": \"1\"", "\"rank_id\": \"0\""), "has rank 0 twice, on a and a"},

@@ -82,7 +82,7 @@ TEST(Meeting, WhatListensInPlaceOfRankZeroIsNamed) {
   };
   const Case cases[] = {
       {"another program", say_something_else,
-       " is no rank of Tessera (it says something else); give a port that nothing else uses"},
+       " is not a rank of Tessera (it says something else); give a port that nothing else uses"},
       {"a proxy of what is not there yet", close_at_once,
        " closes every connection; start rank 0 there, or give the address"},
       {"of another run", say_go_away, " refuses this rank: go away"},
@@ -359,7 +359,7 @@ TEST(Meeting, AWordOfRankZeroThatIsNotDueEndsTheMeeting) {
     to.say(Word::Welcome, "", steady_clock::now() + 1s);
     to.say(Word::Go, "", steady_clock::now() + 1s);
   };
-  EXPECT_TRUE(has(end_after(go), " does not say what is due; start the same program"));
+  EXPECT_TRUE(has(end_after(go), " sent an unexpected message; start the same program"));
 }
 
 TEST(Meeting, ATableOfAnotherSizeIsRefused) {
@@ -368,7 +368,7 @@ TEST(Meeting, ATableOfAnotherSizeIsRefused) {
     to.say(Word::Table, "little", steady_clock::now() + 1s);
   };
   const std::string end = end_after(say_little);
-  EXPECT_TRUE(has(end, "gets a table of 6 bytes from rank 0")) << end;
+  EXPECT_TRUE(has(end, "got a table of 6 bytes from rank 0")) << end;
   EXPECT_TRUE(has(end, "start the same program on all ranks")) << end;
 }
 

@@ -183,7 +183,7 @@ TEST(Config, FlagsBeatTheFileAndTheFileBeatsThePreset) {
   EXPECT_EQ(told.config.model.context, 32);
   EXPECT_EQ(
       told.notices,
-      (std::vector<std::string>{"--num-layers 7 overrules layers in run.toml:1, which says 6"}));
+      (std::vector<std::string>{"--num-layers 7 overrides layers in run.toml:1, which is 6"}));
 }
 
 TEST(Config, MessagesSayWhatWasTyped) {
@@ -196,19 +196,19 @@ TEST(Config, MessagesSayWhatWasTyped) {
       {"a switch that is off",
        {"fp16", {"true"}, "fp16 in run.toml:3"},
        {"no-fp16", {"true"}, "--no-fp16"},
-       "--no-fp16 overrules fp16 in run.toml:3, which says true"},
+       "--no-fp16 overrides fp16 in run.toml:3, which is true"},
       {"a switch that is off twice",
        {"fp16", {"false"}, "fp16 in run.toml:3"},
        {"no-fp16", {"false"}, "--no-fp16"},
-       "--no-fp16 false overrules fp16 in run.toml:3, which says false"},
+       "--no-fp16 false overrides fp16 in run.toml:3, which is false"},
       {"a file that says no",
        {"no-fp16", {"true"}, "no-fp16 in run.toml:3"},
        {"fp16", {"true"}, "--fp16"},
-       "--fp16 overrules no-fp16 in run.toml:3, which says true"},
+       "--fp16 overrides no-fp16 in run.toml:3, which is true"},
       {"the name of other trainers",
        {"graph-optimization", {"true"}, "graph-optimization in run.toml:3"},
        {"no-onnx-runtime-training", {"true"}, "--no-onnx-runtime-training"},
-       "--no-onnx-runtime-training overrules graph-optimization in run.toml:3, which says true"},
+       "--no-onnx-runtime-training overrides graph-optimization in run.toml:3, which is true"},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.why);
@@ -232,19 +232,17 @@ TEST(Config, TwoKindsOf16BitFloatsAreBothNamed) {
     return out;
   };
   EXPECT_EQ(problems_with({flag("bf16", "true")}),
-            std::vector<std::string>{
-                "--bf16 computes in bf16, and fp16 true in run.toml:3 in f16; give one of the two, "
-                "or take one back: no-fp16, no-bf16"});
+            std::vector<std::string>{"--bf16 computes in bf16, but fp16 true in run.toml:3 in f16; "
+                                     "give one, or cancel one: no-fp16, no-bf16"});
   EXPECT_EQ(problems_with({flag("bf16", "true"), {"no-fp16", {"true"}, "--no-fp16"}}),
             std::vector<std::string>());
 }
 
 TEST(Config, PackingDoesNothingWithoutGraphOptimization) {
   const Setting off = {"no-graph-optimization", {"true"}, "--no-graph-optimization"};
-  EXPECT_EQ(
-      tell({}, {off, flag("pack-weights", "yes")}).notices,
-      std::vector<std::string>{"--pack-weights yes does nothing: packing weights is a part of "
-                               "graph-optimization, which is off"});
+  EXPECT_EQ(tell({}, {off, flag("pack-weights", "yes")}).notices,
+            std::vector<std::string>{"--pack-weights yes does nothing: packing weights is part of "
+                                     "graph-optimization, which is off"});
   for (const char* value : {"auto", "no"})
     EXPECT_TRUE(tell({}, {off, flag("pack-weights", value)}).notices.empty()) << value;
   EXPECT_TRUE(tell({}, {flag("pack-weights", "yes")}).notices.empty());
@@ -258,7 +256,7 @@ TEST(Config, MixedPrecisionIsBf16) {
   };
   EXPECT_EQ(problem(tell({}, {flag("bf16", "true"), flag("mixed-precision", "true")})), "");
   EXPECT_EQ(problem(tell({}, {flag("bf16", "true"), no_mixed})),
-            "--bf16 and --no-mixed-precision disagree: both say whether the run computes in bf16; "
+            "--bf16 and --no-mixed-precision disagree: both set whether the run computes in bf16; "
             "give one");
   const Told off = tell({flag("bf16", "true")}, {no_mixed});
   EXPECT_EQ(problem(off), "");
@@ -478,7 +476,7 @@ TEST(Config, DevicesThatAreLeftOverRepeat) {
       "but devices is 8; lower one of the sizes, or give devices 16");
   EXPECT_EQ(problem_of(8, 3, 1),
             "data-parallel-size 3 x pipeline 1 x tensor 1 x context parallel size 1 makes 3 parts, "
-            "of which devices 8 is no multiple; give devices 6 or 9");
+            "of which devices 8 is not a multiple; give devices 6 or 9");
   EXPECT_EQ(problem_of(2, 3, 1).find("data-parallel-size 3"), 0u);
 }
 
@@ -601,7 +599,7 @@ const ChoiceCase kChoiceCases[] = {
      "auto",
      false,
      {},
-     "max-isa amx and no-amx disagree; give one of them"},
+     "max-isa amx and no-amx disagree; give one"},
     {"no level",
      {Isa::Amx, true},
      "sse9",
@@ -643,9 +641,9 @@ const F32ProductsCase kF32ProductsCases[] = {
      "f32-products amx needs a processor with AMX, and avx2 is the highest instruction set of this "
      "machine; give auto or fma"},
     {"without AMX", Isa::Amx, "amx", "auto", false, kFma,
-     "f32-products amx and no-amx disagree; give one of them"},
+     "f32-products amx and no-amx disagree; give one"},
     {"a lower level", Isa::Amx, "amx", "avx512-bf16", true, kFma,
-     "f32-products amx and max-isa avx512-bf16 disagree; give one of them"},
+     "f32-products amx and max-isa avx512-bf16 disagree; give one"},
 };
 
 TEST(Config, F32ProductsOfAMachine) {

@@ -279,8 +279,8 @@ TEST(OwnFamily, ReadsFieldsThatThereAre) {
   family.reads = kMisspelt;
   EXPECT_EQ(told({}, {by_flag("family", "own")}, {&family}).problems,
             (std::vector<std::string>{
-                "family own reads 'ffn_width', which is no field of a model; here it is ffn-width",
-                "family own reads 'steps', which is no field of a model; here it is steps"}));
+                "family own reads 'ffn_width', which is not a model field; use ffn-width",
+                "family own reads 'steps', which is not a model field; use steps"}));
   EXPECT_THROW(find_model("gpt2", {nullptr}), Error);
 }
 
@@ -309,8 +309,7 @@ TEST(OwnFamily, NeedsANameOfItsOwn) {
     find_model("gpt2", {&twin});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(),
-                 "two model families are called 'gpt2'; give the one that you bring another name");
+    EXPECT_STREQ(error.what(), "two model families are called 'gpt2'; rename yours");
   }
 }
 

@@ -45,7 +45,8 @@ TEST(Bleu, ScoresEqualSacreBleus) {
 TEST(Bleu, Errors) {
   const std::vector<std::string> one = {"a"}, two = {"a", "b"};
   EXPECT_EQ(message_of([&] { corpus_bleu(one, two); }),
-            "there are 1 hypotheses and 2 references; give one reference for each, in their order");
+            "there are 1 hypotheses but 2 references; give one reference per hypothesis, in the "
+            "same order");
   EXPECT_EQ(message_of([&] { corpus_bleu({}, {}); }),
             "there is no hypothesis to score; give at least one");
 }

@@ -44,7 +44,7 @@ TEST(ConllComments, WordsMayBeginWithAHash) {
 TEST(ConllComments, WhatCouldBeEitherIsRefused) {
   EXPECT_NE(message_of([] { sentences_of("Al B\n\n# newdoc\nBo B\n"); })
                 .find("'a.txt' line 3 begins with # and may be a comment or the word #: its last "
-                      "column, 'newdoc', is the tag of no other word"),
+                      "column, 'newdoc', is not the tag of any other word"),
             std::string::npos);
   EXPECT_NE(message_of([] { sentences_of("Al B\n# of Al\nmet O\n"); }).find("it has 3 columns"),
             std::string::npos);

@@ -39,8 +39,7 @@ TEST(Dataset, AnotherVocabularyMustKnowTheText) {
   EXPECT_EQ(load_dataset({folder / "a"}, a.vocabulary, 0).digest, a.digest);
   EXPECT_EQ(message_of([&] { load_dataset({folder / "b"}, a.vocabulary); }),
             "character 0 (byte 0) of the text, 'c', U+0063, is not in the vocabulary of 2 "
-            "characters; leave it out, or "
-            "train with a text that has it\n    in the text of '" +
+            "characters; remove it, or train on a text that has it\n    in the text of '" +
                 folder.path() + "/b'");
 }
 

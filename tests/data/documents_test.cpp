@@ -178,7 +178,7 @@ TEST(Documents, TellWhatPaddingTakes) {
       << told_of_test;
   EXPECT_NE(message_of([&] {
               document_samples(all.data, DataPart::Valid, {.context = 6, .packing = Packing::Bfd});
-            }).find("has no document of which something is to be predicted"),
+            }).find("has no document with a token to predict"),
             std::string::npos);
 }
 
@@ -219,17 +219,18 @@ TEST(LengthBuckets, TellWhatTheySave) {
   const LengthBuckets buckets(lengths, {{4, 8, 16}, 2}, 1);
   EXPECT_EQ(buckets.steps(), 4);
   const std::vector<std::int64_t> tokens = {4, 8, 16};
-  EXPECT_EQ(buckets.notice(tokens, 39),
-            "buckets of up to 4, 8, 16 tokens have 4, 2, 2 samples, and a program each: 3 programs "
-            "to train; padding takes 39.1 % of the tokens of an epoch (without buckets: 69.5 %)");
+  EXPECT_EQ(
+      buckets.notice(tokens, 39),
+      "buckets of up to 4, 8, 16 tokens have 4, 2, 2 samples, and one program each: 3 programs "
+      "to train; padding takes 39.1 % of the tokens of an epoch (without buckets: 69.5 %)");
 }
 
 TEST(LengthBuckets, ReadTheirLengths) {
   EXPECT_EQ(parse_bucket_lengths("32,64,128"), (std::vector<std::int64_t>{32, 64, 128}));
   for (const auto& [words, message] :
-       {std::pair("", "of which '' is no number of tokens"), std::pair("32,", "of which ''"),
+       {std::pair("", "of which '' is not a number of tokens"), std::pair("32,", "of which ''"),
         std::pair("32, 64", "of which ' 64'"), std::pair("0,8", "of which '0'"),
-        std::pair("64,32", "do not ascend"), std::pair("8,8", "do not ascend"),
+        std::pair("64,32", "is not ascending"), std::pair("8,8", "is not ascending"),
         std::pair("99999999999999999999", "of which")}) {
     EXPECT_NE(message_of([&] { parse_bucket_lengths(words); }).find(message), std::string::npos)
         << words;

@@ -51,9 +51,9 @@ TEST(LabelRules, MinusOneInManyRowsIsUnclear) {
     return message_of([&] { left_out_labels(labels, known, 0, "'a.tsv', column 'x'"); });
   };
   EXPECT_EQ(refusal(labels_with("-1", 30, 3)),
-            "'a.tsv', column 'x': 10 of 30 rows have the label '-1', which is a class, or says "
+            "'a.tsv', column 'x': 10 of 30 rows have the label '-1', which is a class, or means "
             "that a row has no label; give --classes 3 to learn it as a class, or --classes 2 to "
-            "leave these rows out");
+            "skip these rows");
   EXPECT_EQ(refusal(labels_with("-", 30, 3)).find("'a.tsv', column 'x': 10 of 30"), 0u);
   const auto out = [](const Words& labels, std::int64_t classes, const Words& known = {}) {
     return left_out_labels(labels, known, classes, "");
@@ -77,7 +77,7 @@ Words numbers_to(int count) {
 
 TEST(LabelRules, ScoresIdsAndASingleLabelAreNoClasses) {
   EXPECT_EQ(refused({"0", "0.2", "3.8", "5"}, 1000)
-                .find("'a.tsv', column 'x' has scores, like 0.2, and not labels"),
+                .find("'a.tsv', column 'x' has scores, like 0.2, not labels"),
             0u);
   EXPECT_NE(refused({"1e-3", "2"}, 10, 2), "") << "whatever --classes says";
   EXPECT_EQ(refused({"0.0", "1.0"}, 10), "") << "whole numbers";
@@ -88,7 +88,7 @@ TEST(LabelRules, ScoresIdsAndASingleLabelAreNoClasses) {
   EXPECT_EQ(refused(numbers_to(6), 11, 6), "");
   EXPECT_EQ(refused(numbers_to(6), 12), "") << "each twice";
   EXPECT_EQ(refused(numbers_to(9), 9), "") << "few rows";
-  EXPECT_NE(refused({"yes"}, 40).find("one label alone, 'yes', in all of its 40 rows"),
+  EXPECT_NE(refused({"yes"}, 40).find("only one label, 'yes', in all of its 40 rows"),
             std::string::npos);
   EXPECT_EQ(refused({"yes"}, 40, 2), "");
   EXPECT_EQ(refused({"yes"}, 9), "") << "few rows";
@@ -146,9 +146,9 @@ TEST(LabelRules, RowsWithALabelAndNoTextAreTold) {
   const LabelledFile file("text\tlabel\n\tyes\nb\tno\n\tno\n");
   const Dataset data = file.load();
   EXPECT_EQ(data.texts().rows.rows(), 3);
-  EXPECT_EQ(data.notice,
-            "2 rows have no text in column 'text', and the model sees nothing of them but special "
-            "tokens");
+  EXPECT_EQ(
+      data.notice,
+      "2 rows have no text in column 'text', and the model sees only special tokens for them");
 }
 
 TEST(LabelRules, LabelsInAnotherCaseAreThoseOfTheModel) {
@@ -166,14 +166,14 @@ TEST(BadRowsOfTables, AreLeftOutWhereTheyAreFew) {
   EXPECT_EQ(one.load().texts().rows.rows(), 19);
   EXPECT_EQ(one.load().notice,
             text("'", one.choice.paths[0], "' line 21 has 2 fields but there are 3 columns, 'id', ",
-                 "'text', 'label': 1 row, which is left out"));
+                 "'text', 'label': 1 row, which is skipped"));
   LabelledFile many(bytes + "7\t0\n8\t0\n9\ta\tb\t0\n");
   EXPECT_NE(message_of([&] { many.load(); })
-                .find("the first of 3 such rows; give every row a field for each, or leave such "
-                      "rows out by --skip-bad-rows"),
+                .find("the first of 3 such rows; give every row a field for each, or skip such "
+                      "rows with --skip-bad-rows"),
             std::string::npos);
   many.choice.table.bad_rows = BadRows::LeaveOut;
-  EXPECT_NE(many.load().notice.find("the first of 3 such rows, which are left out"),
+  EXPECT_NE(many.load().notice.find("the first of 3 such rows, which are skipped"),
             std::string::npos);
   LabelledFile json(
       "{\"text\": \"a\", \"label\": 0}\n{\"text\": \"b\"}\n{\"text\": \"c\", "
@@ -190,7 +190,7 @@ TEST(LabelRules, OfWords) {
   std::ofstream(choice.paths[0]) << "Al\tO\nmet\tO\n\nBo\tO\na\tO\nb\tO\nc\tO\n"
                                     "d\tO\ne\tO\nf\tO\ng\tO\nh\tO\n";
   const auto load = [&] { load_tagged_rows(choice, VocabularyChoice(VocabularyKind::Bytes)); };
-  EXPECT_NE(message_of(load).find("has one label alone, 'O', in all of its 11 words"),
+  EXPECT_NE(message_of(load).find("has only one label, 'O', in all of its 11 words"),
             std::string::npos)
       << message_of(load);
   choice.classes = 3;

@@ -62,9 +62,9 @@ TEST(JsonFault, HalfOfACharacterIsNamed) {
   EXPECT_TRUE(names(R"({"a": "b\ud83d"})", R"(\ud83d at byte 9)"));
   EXPECT_TRUE(names(R"({"a": "\ud83d\ude00\uDE00"})", R"(\uDE00 at byte 20)"));
   EXPECT_TRUE(names(R"({"a": "\ud83d\ud83d\ude00"})", R"(\ud83d at byte 8)"));
-  EXPECT_EQ(json_fault(R"({"a": "\\ud83d" "b")", "x"), "this is no JSON; give x") << "no escape";
-  EXPECT_EQ(json_fault(R"({"\ud83d\ude00": )", "x"), "this is no JSON; give x") << "a whole one";
-  EXPECT_EQ(json_fault("\\u12", "x"), "this is no JSON; give x");
+  EXPECT_EQ(json_fault(R"({"a": "\\ud83d" "b")", "x"), "this is not JSON; give x") << "no escape";
+  EXPECT_EQ(json_fault(R"({"\ud83d\ude00": )", "x"), "this is not JSON; give x") << "a whole one";
+  EXPECT_EQ(json_fault("\\u12", "x"), "this is not JSON; give x");
 
   const std::string path = "a.jsonl", line = R"({"text": "\ud83d", "tokens": ["\ud83d"]})";
   const std::vector<std::string> wanted = {"text"};

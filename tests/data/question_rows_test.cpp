@@ -58,7 +58,7 @@ TEST(QuestionWindows, NeedRoom) {
                   one_question(6, 20), DataPart::Train,
                   {.context = 13, .doc_stride = 4, .frame = text_frame(1, 2, false)});
             }),
-            "the question at line 1 of 'a' has 6 tokens, which leaves room for 4 of its text's 20 "
+            "the question at line 1 of 'a' has 6 tokens, leaving room for 4 of its text's 20 "
             "in a context of 13, and doc-stride is 4; give a context of 14 or more, or a shorter "
             "doc-stride");
 }

@@ -60,17 +60,17 @@ TEST(Questions, OfJsonLinesAreRead) {
 TEST(Questions, AreRefusedWithTheirPlace) {
   const QuestionCase cases[] = {
       {"nothing there", "",
-       "'a' byte 1: this is no JSON; give a file of SQuAD, or JSON lines with "
-       "id, question, context and answers"},
+       "'a' byte 1: this is not JSON; give a SQuAD file, or JSON lines with id, question, "
+       "context and answers"},
       {"a number beyond f64", "{\"data\": 1e309}",
-       "'a' has a number that is too large for JSON here; make it smaller"},
+       "'a' has a number that is too large; make it smaller"},
       {"another form", "{\"data\": 3}", "'a' the file has 3 as \"data\" where a list belongs"},
       {"no question", "{\"data\": []}",
-       "'a' has no question; give a file of SQuAD, or JSON lines with id, question, context and "
+       "'a' has no question; give a SQuAD file, or JSON lines with id, question, context and "
        "answers"},
       {"no context", "{\"data\": [{\"paragraphs\": [{}]}]}",
-       "'a' data[0].paragraphs[0] has no \"context\"; give the file the form of SQuAD, or of JSON "
-       "lines with id, question, context and answers"},
+       "'a' data[0].paragraphs[0] has no \"context\"; give a SQuAD file, or JSON lines with id, "
+       "question, context and answers"},
       {"an answer elsewhere",
        R"({"id": "1", "question": "q", "context": "a bc d", "answers": {"text": ["d"], )"
        R"("answer_start": [2]}})",
@@ -86,7 +86,7 @@ TEST(Questions, AreRefusedWithTheirPlace) {
        R"({"question": "q", "context": "a", "answers": {"text": ["a"], "answer_start": []}})",
        "'a' line 1 has 1 text of answers and 0 answer_starts; give as many of both"},
       {"a line that is none", "{\"question\": \"q\", \"context\": \"a\"}\n7",
-       "'a' line 2 is no JSON object; give an object with id, question, context and answers in "
+       "'a' line 2 is not a JSON object; give an object with id, question, context and answers in "
        "each line"},
       {"not UTF-8", "{\"\xFF\"", "'a' byte 3 is not UTF-8; convert the file to UTF-8"},
   };

@@ -84,7 +84,7 @@ TEST(Rows, WithoutATextAreLeftOut) {
   files.choice.held_out = 0.5;
   const Dataset data = files.load();
   EXPECT_EQ(rows_text(data), "one\n|||two\n|");
-  EXPECT_EQ(data.notice, "2 rows have no text in column 'text', and are left out");
+  EXPECT_EQ(data.notice, "2 rows have no text in column 'text', and are skipped");
 }
 
 TEST(Rows, LearnTheirVocabularyOfWhatTrains) {

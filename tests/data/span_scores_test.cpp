@@ -57,9 +57,9 @@ TEST(TagScores, KnowTagsOfEntities) {
 TEST(TagScores, RefuseOtherLengths) {
   const std::vector<Tags> one = {{"O"}}, longer = {{"O", "O"}}, two = {{"O"}, {"O"}};
   EXPECT_EQ(message_of([&] { (void)tag_scores(one, two); }),
-            "there are tags of 2 sentences, and labels of 1; give as many of both");
+            "there are tags of 2 sentences, but labels of 1; give as many of both");
   EXPECT_EQ(message_of([&] { (void)tag_scores(one, longer); }),
-            "sentence 1 has 2 tags, and 1 labels; give as many of both");
+            "sentence 1 has 2 tags, but 1 labels; give as many of both");
 }
 
 TEST(AnswerScores, EqualSquads) {
@@ -82,7 +82,7 @@ TEST(AnswerScores, EqualSquads) {
   EXPECT_NEAR(scores.f1, golden["f1"], 1e-12);
   answers.pop_back();
   EXPECT_EQ(message_of([&] { (void)answer_scores(predictions, answers); }),
-            "there are answers to 40 questions, and 39 questions; give as many of both");
+            "there are predictions for 40 questions, but 39 questions; give as many of both");
 }
 
 }  // namespace

@@ -60,22 +60,21 @@ TEST(TaggedWords, AreRead) {
 
 const TaggedCase kRefused[] = {
     {"no tag", "a.txt", "EU B-ORG\nrejects\n",
-     "'a.txt' line 2 has one column, 'rejects', where a word and its tag belong; give each line a "
-     "word and a tag, and an empty line between sentences"},
+     "'a.txt' line 2 has one column, 'rejects', where a word and its tag are expected; give each "
+     "line a word and a tag, and an empty line between sentences"},
     {"not UTF-8", "a.txt", "EU B-ORG\nr\xFFx O\n",
      "'a.txt' line 2, byte 2 is not UTF-8; convert the file to UTF-8"},
     {"nothing", "a.txt", "\n\n",
-     "'a.txt' has no sentence; give a file with a word and its tag in each line, or JSON lines "
-     "whose name ends in .jsonl"},
+     "'a.txt' has no sentence; give a file with a word and its tag on each line, or a .jsonl file "
+     "of JSON lines"},
     {"lengths", "a.jsonl", "{\"tokens\": [\"a\", \"b\"], \"ner_tags\": [\"O\"]}",
      "'a.jsonl' line 1 has 2 words in 'tokens' and 1 tag in 'ner_tags'; give each word a tag"},
     {"no known key", "a.jsonl", "{\"text\": \"a\", \"ner_tags\": [\"O\"]}",
      "'a.jsonl' line 1 has no key tokens or words with its words; its keys are 'ner_tags', 'text'; "
-     "say which of them has the words"},
+     "give the key of the words"},
     {"a key that comes and goes", "a.jsonl",
      "{\"tokens\": [\"a\"], \"tags\": [\"O\"]}\n{\"words\": [\"a\"], \"tags\": [\"O\"]}",
-     "'a.jsonl' line 2 has no key 'tokens', which has a list in other lines; give it to every "
-     "line"},
+     "'a.jsonl' line 2 has no key 'tokens', which is a list in other lines; give it to every line"},
     {"no list", "a.jsonl", "{\"tokens\": \"a b\", \"tags\": [\"O\"]}",
      "'a.jsonl' line 1: key 'tokens' is \"a b\" where a list of texts or whole numbers is "
      "expected"},
@@ -84,10 +83,10 @@ const TaggedCase kRefused[] = {
     {"a blank tag", "a.jsonl", "{\"tokens\": [\"a\", \"b\"], \"tags\": [\"O\", \" \"]}",
      "'a.jsonl' line 1: tag 2 of 'tags' is empty; give each word a tag, like O"},
     {"a word without a tag", "a.jsonl", "{\"tokens\": [\"a\", \"b\"], \"ner_tags\": [0, -100]}",
-     "'a.jsonl' line 1: tag 2 of 'ner_tags' is -100, by which other programs mean that a word has "
-     "none; give each word a tag"},
+     "'a.jsonl' line 1: tag 2 of 'ner_tags' is -100, which other programs use for no tag; give "
+     "each word a tag"},
     {"no JSON", "a.jsonl", "[1]\n",
-     "'a.jsonl' line 1 is no JSON object; give a file with an object in each line, like "
+     "'a.jsonl' line 1 is not a JSON object; give a file with an object in each line, like "
      "{\"tokens\": [\"EU\"], \"ner_tags\": [\"B-ORG\"]}"},
 };
 
@@ -165,10 +164,11 @@ TEST(TaggedRows, AreHeldOutApartAndLearnTheirVocabulary) {
   EXPECT_EQ(data.digest, tagged_rows_digest(choice));
   EXPECT_EQ(load_tagged_rows(choice, data.vocabulary).texts().rows.ends, data.texts().rows.ends);
   std::ofstream(folder / "dev.jsonl") << R"({"words": ["c"], "pos": ["X"]})";
-  EXPECT_NE(message_of([&] {
-              (void)load_tagged_rows(choice, VocabularyChoice(VocabularyKind::Characters));
-            }).find("has the tag 'X', which is none of those of sentences that train: 'N', 'V'"),
-            std::string::npos);
+  EXPECT_NE(
+      message_of([&] {
+        (void)load_tagged_rows(choice, VocabularyChoice(VocabularyKind::Characters));
+      }).find("has the tag 'X', which is not among the tags of the training sentences: 'N', 'V'"),
+      std::string::npos);
 }
 
 TEST(TaggedRows, NumbersAreInTheirOrder) {
@@ -183,9 +183,9 @@ TEST(TaggedRows, TagsOfAModelAreKept) {
   const std::string message = message_of([] {
     (void)of_characters("a O\n\nb Y\n", 0, {"X", "O"}, true);
   });
-  EXPECT_NE(message.find("the word 'b' has the tag 'Y', which is none of those that the model "
-                         "knows: 'X', 'O'; correct it, or give sentences with all tags to train "
-                         "on\n    in the sentence at line 3 of '"),
+  EXPECT_NE(message.find("the word 'b' has the tag 'Y', which is not among the model's tags: "
+                         "'X', 'O'; correct it, or train on sentences with all tags\n    in "
+                         "the sentence at line 3 of '"),
             std::string::npos)
       << message;
 }

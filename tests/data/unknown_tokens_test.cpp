@@ -28,9 +28,8 @@ Dataset data_of(const json& settings, const std::vector<std::int32_t>& ids) {
 TEST(UnknownTokens, AreToldWhereMostAreSo) {
   const json unknown = {{"unk_token", "[UNK]"}};
   EXPECT_EQ(notice_of_unknown_tokens(data_of(unknown, {0, 0, 1, 0})),
-            "75 % of the tokens of the text of 'a.txt' are [UNK], which stands for what the "
-            "tokenizer does not "
-            "know; give the tokenizer of this language and this kind of text");
+            "75 % of the tokens of the text of 'a.txt' are [UNK], the unknown token; give a "
+            "tokenizer for this language and kind of text");
   EXPECT_EQ(notice_of_unknown_tokens(data_of(unknown, {0, 0, 1, 1})), "") << "half of them";
   EXPECT_EQ(notice_of_unknown_tokens(data_of(json::object(), {0, 0, 0})), "") << "no role";
   EXPECT_EQ(

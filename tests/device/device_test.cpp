@@ -154,7 +154,7 @@ TEST(Device, SaysWhyAFolderCannotHoldAPool) {
   };
   const OffloadFolder folder;
   const std::string path = folder.path.string();
-  says(refused(path + "/absent", 1), {path + "/absent", "No such file", "name a folder"});
+  says(refused(path + "/absent", 1), {path + "/absent", "No such file", "writable folder"});
   says(refused(path, std::int64_t{1} << 50),
        {path, "has no room for a file of 1024 TiB (1125899906842624 bytes)", "another drive"});
   {

@@ -74,7 +74,7 @@ TEST(InstructionSets, LibrariesKeepTheLevelOfTheFirstDevice) {
   };
   EXPECT_EQ(lower(Isa::Avx512), "") << "f32 code of libraries is that of avx512";
   EXPECT_EQ(lower(Isa::Avx2),
-            "a device of instruction set avx2 in a process whose first device took avx512: "
+            "a device of instruction set avx2 in a process whose first device uses avx512: "
             "libraries have one level per process; give all devices the same, or start another "
             "process");
 }

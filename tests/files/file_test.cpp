@@ -41,7 +41,7 @@ TEST(File, ReadsRanges) {
   EXPECT_EQ(part, "3456");
   EXPECT_EQ(message_of([&] { file.read(8, std::as_writable_bytes(std::span(part))); }),
             "'" + folder.path() +
-                "/a' ends at byte 10 but 4 bytes from 8 were wanted; it was cut short or changed "
+                "/a' ends at byte 10 but 4 bytes from 8 were expected; it was cut short or changed "
                 "after it was opened");
 }
 
@@ -61,8 +61,7 @@ TEST(File, SaysWhatIsWrong) {
        "no file " + in + "/zebra'; nothing in " + in + "' has a name like it"},
       {"no folder", folder / "no/input.txt",
        "no file " + in + "/no/input.txt'; there is no folder " + in + "/no' either"},
-      {"a folder", folder.path(),
-       in + "' is a folder where a file is expected; name one file in it"},
+      {"a folder", folder.path(), in + "' is a folder where a file is expected; give a file in it"},
       {"opening a pipe would wait for ever", folder / "pipe",
        in + "/pipe' is not a regular file but a pipe, socket or device; save its bytes to a file "
             "first"},

@@ -118,7 +118,7 @@ TEST(Safetensors, BadFiles) {
        file_says("the header has a second value in the entry '__metadata__' as a, which the format "
                  "does not allow" +
                  other)},
-      {"metadata that is no string", one(R"("__metadata__":{"a":1})"),
+      {"metadata that is not a string", one(R"("__metadata__":{"a":1})"),
        file_says("the header has a number in the entry '__metadata__' as a, which the format does "
                  "not allow" +
                  other)},
@@ -130,7 +130,7 @@ TEST(Safetensors, BadFiles) {
        file_says("the header has an unknown field in the entry 'x' as strides, which the format "
                  "does not allow" +
                  other)},
-      {"an entry that is no object", one(R"("x":7)"),
+      {"an entry that is not an object", one(R"("x":7)"),
        file_says("the header has a number as the entry 'x', which the format does not allow" +
                  other)},
       {"an entry that is null", one(R"("x":null)"),
@@ -197,26 +197,22 @@ TEST(Safetensors, BadFiles) {
               "convert the tensor to "
               "one of them")},
       {"a gap at the front", one(entry("x", "I32", "2", "8,16")),
-       x_says("it begins at data byte 8 but the tensor before it ends at 0; tensors must neither "
-              "overlap nor leave gaps: "
-              "the file is damaged")},
+       x_says("it begins at data byte 8 but the tensor before it ends at 0; tensors must not "
+              "overlap or leave gaps: the file is damaged")},
       {"an overlap", one(entry("a", "I32", "2", "0,8") + "," + entry("x", "I32", "3", "4,16")),
-       x_says("it begins at data byte 4 but the tensor before it ends at 8; tensors must neither "
-              "overlap nor leave gaps: "
-              "the file is damaged")},
+       x_says("it begins at data byte 4 but the tensor before it ends at 8; tensors must not "
+              "overlap or leave gaps: the file is damaged")},
       {"two names of the same bytes",
        one(entry("a", "I32", "4", "0,16") + "," + entry("x", "I32", "4", "0,16")),
-       x_says("it begins at data byte 0 but the tensor before it ends at 16; tensors must neither "
-              "overlap nor leave gaps: "
-              "the file is damaged")},
+       x_says("it begins at data byte 0 but the tensor before it ends at 16; tensors must not "
+              "overlap or leave gaps: the file is damaged")},
       {"data cut short", file_of("{" + x + "}", 15),
        x_says("it ends at data byte 16 but the file holds only 15 data bytes; the file was cut "
               "short: copy or make it "
               "again")},
       {"junk behind", file_of("{" + x + "}", 17),
-       file_says("its tensors end at data byte 16 but the file holds 17 data bytes; what lies "
-                 "behind belongs to no "
-                 "tensor: the file is damaged")},
+       file_says("its tensors end at data byte 16 but the file holds 17 data bytes; the rest "
+                 "belongs to no tensor: the file is damaged")},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.name);

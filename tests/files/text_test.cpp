@@ -144,8 +144,7 @@ TEST(Text, Errors) {
        "text file " + in + "/empty.txt' is empty; give a file with text"},
       {"a folder without files", folder / "empty",
        "folder " + in +
-           "/empty' holds no text files, only folders; name one of those; hidden files are left "
-           "out"},
+           "/empty' has no text files, only folders; give one of those; hidden files are ignored"},
       {"a folder of empty files", folder / "nothing",
        "the files of folder " + in + "/nothing' are all empty; give a folder with text"},
       {"the offset is that of the file, before line ends are changed", folder / "latin.txt",
@@ -183,11 +182,11 @@ TEST(Text, LinesOfAFile) {
     EXPECT_EQ(read_lines(folder / "a"), c.lines);
   }
   EXPECT_EQ(message_of([&] { read_lines(folder.path()); }),
-            "'" + folder.path() + "' is a folder where a file is expected; name one file in it");
+            "'" + folder.path() + "' is a folder where a file is expected; give a file in it");
   for (const char* nothing : {"", "\xEF\xBB\xBF"}) {
     write_atomically(folder / "a", nothing);
     EXPECT_EQ(message_of([&] { read_lines(folder / "a"); }),
-              "'" + (folder / "a") + "' is empty; give a file with a text in each line");
+              "'" + (folder / "a") + "' is empty; give a file with one text per line");
   }
 }
 

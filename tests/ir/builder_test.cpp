@@ -54,10 +54,9 @@ TEST(Builder, BlocksMayShareStates) {
       error_of([&] { layer(3, 0, kOther, "up"); }),
       "block 'layers.3.mlp' shares state 'layers.0.mlp.up', which is f32[2,3], as f32[4]; give "
       "both the same sizes");
-  EXPECT_EQ(
-      error_of([&] { layer(3, 0, kMatrix, "down"); }),
-      "block 'layers.3.mlp' shares state 'layers.0.mlp.down', which is not there; declare that "
-      "block first, with the same names");
+  EXPECT_EQ(error_of([&] { layer(3, 0, kMatrix, "down"); }),
+            "block 'layers.3.mlp' shares state 'layers.0.mlp.down', which does not exist; declare "
+            "that block first, with the same names");
 }
 
 TEST(Builder, StagesAreMarkedByHand) {
@@ -76,9 +75,9 @@ TEST(Builder, StagesAreMarkedByHand) {
     }
   }
   EXPECT_EQ(b.node(sum()).stage, -1);
-  EXPECT_EQ(error_of([&] { x.stage(1); }),
-            "stage 1 is given to a batch, which no op computes; give it to a value that its block "
-            "computes");
+  EXPECT_EQ(
+      error_of([&] { x.stage(1); }),
+      "stage 1 is set on a batch, which no op computes; set it on a value that its block computes");
   Scope head(b, "head");
   EXPECT_EQ(error_of([&] { head.stage(-1); }),
             "'head' is put on stage -1 of a pipeline; stages count from 0");

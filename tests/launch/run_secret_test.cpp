@@ -93,7 +93,7 @@ TEST_F(RunSecret, AFileThatOthersHaveOrThatHoldsNoSecretIsRefused) {
   };
   for (const Case& c : {Case{"0123456789abcdef", 0640, "can be read or written by other users"},
                         Case{"0123456789abcdef", 0602, "can be read or written by other users"},
-                        Case{"short", 0600, "has 5 characters, and a secret has at least 16"},
+                        Case{"short", 0600, "has 5 characters, but a secret needs at least 16"},
                         Case{"", 0600, "has 0 characters"}}) {
     const std::string words = refusal(file("bad", c.text, c.mode));
     EXPECT_NE(words.find(c.words), std::string::npos) << words;

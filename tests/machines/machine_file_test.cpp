@@ -169,7 +169,7 @@ TEST(MachineFile, Refusals) {
        "units, sharing\nlab.toml: links.core.units is missing; give it, as links.core.units = 8"},
       {"[links.rack]", "[links.row]",
        "unknown table links.row; known in links are core, socket, host, rack\nlab.toml: table "
-       "[links.rack] is missing; give its bandwidth, latency, units, sharing, with units = 1 where "
+       "[links.rack] is missing; give its bandwidth, latency, units, sharing, with units = 1 if "
        "the machine has no such level"},
       {"sharing = 4", "sharing = 5",
        "lab.toml: links.socket.sharing is 5, and core has 4; give 4 or fewer"},
@@ -248,7 +248,7 @@ TEST(FindMachine, ALinkThatLeadsToItselfIsNoFile) {
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_EQ(error.fault(), Fault::Usage);
-    EXPECT_NE(std::string(error.what()).find("' cannot be looked at: "), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("' cannot be accessed: "), std::string::npos)
         << error.what();
   }
   std::filesystem::remove(path);
@@ -269,8 +269,8 @@ TEST(FindMachine, ByName) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what())
-                  .find("machine 'a100' is neither a machine with a name nor "
-                        "a file; names are ascend910-2048, a100-1024"),
+                  .find("machine 'a100' is neither a known machine nor a file; known are "
+                        "ascend910-2048, a100-1024"),
               std::string::npos)
         << error.what();
   }

@@ -119,10 +119,10 @@ TEST(EncoderFrame, RefusesWhatIsNoSample) {
   };
   expect(nullptr, "the tokenizer's post-processor adds no tokens around a text");
   expect(frame_json("A", "A B:1"), "adds no tokens around a text");
-  expect(frame_json("[CLS]", "[CLS] A B"), "has $A 0 times in its form of one text");
-  expect(frame_json("[CLS] A A", "[CLS] A B"), "has $A 2 times in its form of one text");
-  expect(frame_json("[CLS] A", "[CLS] A A B"), "has $A 2 times in its form of two texts");
-  expect(frame_json("[CLS] A", "[CLS] A"), "has $B 0 times in its form of two texts");
+  expect(frame_json("[CLS]", "[CLS] A B"), "has $A 0 times in its template of one text");
+  expect(frame_json("[CLS] A A", "[CLS] A B"), "has $A 2 times in its template of one text");
+  expect(frame_json("[CLS] A", "[CLS] A A B"), "has $A 2 times in its template of two texts");
+  expect(frame_json("[CLS] A", "[CLS] A"), "has $B 0 times in its template of two texts");
   const json types = frame_json("[CLS] A", "[CLS] A B:2");
   expect(types, "gives tokens the type 2, and the model's table has types 0 and 1");
   // Without a table of types they do not matter.
@@ -176,8 +176,8 @@ TEST(EncoderFrame, TasksRefuseFramesThatTheyDoNotFollow) {
   };
   const Vocabulary left = vocabulary_with(kUsual, {{"truncation_side", "left"}}),
                    other = vocabulary_with(frame_json("[X] A [SEP]", "A [SEP] B"));
-  expect(kTokenClassification, left, "samples of token_classification are cut at the end");
-  expect(kQuestionAnswering, left, "samples of question_answering are cut at the end");
+  expect(kTokenClassification, left, "samples of token_classification are truncated at the end");
+  expect(kQuestionAnswering, left, "samples of question_answering are truncated at the end");
   expect(kQuestionAnswering, other, "begins a pair with a text");
   expect(kPretraining, other, "does not put [CLS] A [SEP] B [SEP] around two texts");
 }

@@ -46,8 +46,8 @@ TEST(Parallel, ProblemsSayWhatIsLegal) {
       {{.recompute = Recompute::Full, .recompute_layers = "0-99"},
        {"recompute-layers is '0-99', but the layers are 0 to 3; give some of these"}},
       {{.recompute = Recompute::Full, .recompute_layers = "1,0-"},
-       {"recompute-layers is '1,0-', in which '0-' is no layer and no range of them; give all, or "
-        "numbers from 0 on, as 0-5,8"}},
+       {"recompute-layers is '1,0-', in which '0-' is neither a layer nor a range; give all, or "
+        "numbers from 0, as 0-5,8"}},
       {{.recompute = Recompute::Selective, .recompute_layers = "1,0-1,0"}, {}},
       {{.devices = 32, .context = 32},
        {"context-parallel-size 32 is above the context of 16 tokens; lower it"}},
@@ -83,10 +83,11 @@ TEST(Parallel, ProblemsSayWhatIsLegal) {
       {{.devices = 2, .pipeline = 2, .layout = "1,3"}, {}},
       {{.devices = 2, .pipeline = 2, .layout = "0,4"}, {}},
       {{.devices = 2, .pipeline = 2, .layout = "1,x"},
-       {"pipeline-layout is '1,x', in which 'x' is no number of layers; give one for each chunk, "
+       {"pipeline-layout is '1,x', in which 'x' is not a number of layers; give one for each "
+        "chunk, "
         "as 3,4,4,3"}},
       {{.devices = 2, .pipeline = 2, .layout = "1,2,1"},
-       {"pipeline-layout 1,2,1 tells the layers of 3 chunks, but pipeline-model-parallel-size 2 "
+       {"pipeline-layout 1,2,1 has 3 chunks, but pipeline-model-parallel-size 2 "
         "with pipeline-schedule 1f1b makes 2; give a number for each"}},
       {{.devices = 2,
         .pipeline = 2,
@@ -94,10 +95,10 @@ TEST(Parallel, ProblemsSayWhatIsLegal) {
        {"pipeline-layout 9223372036854775807,9223372036854775807 gives chunk 0 9223372036854775807 "
         "layers, but the model has 4; give numbers that add up to that"}},
       {{.devices = 3, .pipeline = 3, .layout = "2,0,1"},
-       {"pipeline-layout 2,0,1 shares out 3 layers, but the model has 4; give numbers that add up "
+       {"pipeline-layout 2,0,1 has 3 layers, but the model has 4; give numbers that add up "
         "to that",
-        "pipeline-layout 2,0,1 leaves chunk 1 without layers; only the first and the last can do "
-        "without, which have the embedding and the head"}},
+        "pipeline-layout 2,0,1 leaves chunk 1 without layers; only the first and the last may have "
+        "none, as they have the embedding and the head"}},
       {{.devices = 2, .layout = "4"},
        {"pipeline-layout 4 does nothing with pipeline-model-parallel-size 1; raise that, or leave "
         "pipeline-layout out"}},
@@ -376,11 +377,11 @@ TEST(Parallel, LayersArePutOnChunksByTheirNumber) {
     return "";
   };
   EXPECT_EQ(refused([](std::int64_t layer) { return static_cast<int>(layer) - 1; }),
-            "layer 0 is put on chunk -1, and the first is 0; chunks go on from layer to layer, "
-            "from 0 on");
+            "layer 0 is put on chunk -1, and the first is 0; chunks must ascend from layer to "
+            "layer, from 0");
   EXPECT_EQ(refused([](std::int64_t layer) { return static_cast<int>(layer % 3); }),
-            "layer 3 is put on chunk 0, layer 2 before it on chunk 2; chunks go on from layer to "
-            "layer, from 0 on");
+            "layer 3 is put on chunk 0, layer 2 before it on chunk 2; chunks must ascend from "
+            "layer to layer, from 0");
 }
 
 }  // namespace

@@ -65,8 +65,8 @@ TEST(Explain, EquallyFastPlansLoseByMemory) {
                candidate(kStages, 1, 1.0008, 4096), candidate(kContext, 1, 1.0012, 1024)};
   const std::vector<Alternative> told = alternatives_of(found, base_run(), {{}, 0, 0});
   ASSERT_EQ(told.size(), 3U);
-  EXPECT_EQ(told[0].why, "it takes as long, within 0.1 %, and 2.00 KiB more memory");
-  EXPECT_EQ(told[1].why, "it takes as long, within 0.1 %");
+  EXPECT_EQ(told[0].why, "it takes the same time, within 0.1 %, and 2.00 KiB more memory");
+  EXPECT_EQ(told[1].why, "it takes the same time, within 0.1 %");
   EXPECT_TRUE(told[2].why.starts_with("it takes 0.07 % longer")) << told[2].why;
 }
 

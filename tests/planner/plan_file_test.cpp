@@ -109,7 +109,8 @@ TEST(PlanFile, NoticesChanges) {
       parse_plan_file(changed, "a.toml");
       ADD_FAILURE() << "it is not noticed";
     } catch (const Error& error) {
-      EXPECT_NE(std::string(error.what()).find("its digest is of other fields"), std::string::npos)
+      EXPECT_NE(std::string(error.what()).find("its digest does not match its fields"),
+                std::string::npos)
           << error.what();
     }
   }
@@ -138,11 +139,11 @@ TEST(PlanFile, HasTheWholePathOfAMachineFile) {
 TEST(PlanFile, OtherFilesAreRefused) {
   const std::string file = plan_file_text(recorded_run(), choice(), kCores);
   const std::pair<std::string, std::string> cases[] = {
-      {"devices = 2\n", "'a.toml' is no plan: it has no table [plan]"},
+      {"devices = 2\n", "'a.toml' is not a plan: it has no table [plan]"},
       {file.substr(0, file.size() - 5), "a.toml:"},
       {file.substr(0, file.find("model-digest")), "its table [plan] has no model-digest"},
       {file.substr(0, file.find("digest = ", file.find("model-digest") + 15)),
-       "the plan 'a.toml' has no digest of its fields: tessera plan wrote it before"},
+       "the plan 'a.toml' has no digest of its fields: it was written by an older"},
       {file + "cores = 2\n", "unknown key plan.cores; make one with"}};
   for (const auto& [toml, told] : cases) {
     try {

@@ -317,8 +317,8 @@ TEST(Planner, AFlagThatRulesOutAllPlansIsNamed) {
   };
   const Case cases[] = {
       {{{"pipeline-model-parallel-size", "5"}}, "the sizes that were given take 5"},
-      {{{"micro-batch-size", "3"}}, "nothing that does goes with --micro-batch-size; leave that"},
-      {{{"pipeline-layout", "1,2"}}, "shares out 3 layers"},
+      {{{"micro-batch-size", "3"}}, "no divisor works with --micro-batch-size; leave that"},
+      {{{"pipeline-layout", "1,2"}}, "has 3 layers"},
       {{{"pipeline-layout", "2,2"}, {"pipeline-model-parallel-size", "1"}},
        "does nothing with pipeline-model-parallel-size 1"},
       {{{"zero-stage", "0"}, {"optimizer-shard-size", "2"}}, "does nothing without ZeRO"},
@@ -343,7 +343,7 @@ TEST(Planner, AFlagThatRulesOutAllPlansIsNamed) {
 /// Without a search: of a weight, and of all states.
 TEST(Planner, ACapThatNoPlanKeepsIsRefusedAtOnce) {
   for (const auto& [cap, told] : {std::pair(1024, "while it is read; raise the cap"),
-                                  std::pair(500'000, "if these share them out evenly; raise")}) {
+                                  std::pair(500'000, "if sharded evenly; raise")}) {
     try {
       PlanQuestion question{tiny_run(), machine(), 4, cap};
       question.on_progress = [](const SearchProgress&) { ADD_FAILURE() << "a search"; };

@@ -141,7 +141,7 @@ TEST(HubDoors, WhichNamesAreMeantMustBeClear) {
          c.rename_all([](const std::string& s) { return "module." + s; });
          c.tensors.insert(plain.begin(), plain.end());
        },
-       "which are one but for what a wrapper puts into names; keep one"},
+       "which differ only in a wrapper's prefix; keep one"},
       {"two models",
        [](HubCopy& c) {
          const Tensors plain = c.tensors;
@@ -149,7 +149,7 @@ TEST(HubDoors, WhichNamesAreMeantMustBeClear) {
          for (const auto& [name, tensor] : plain) c.tensors.emplace("teacher." + name, tensor);
        },
        "has several models of gpt2: names begin with 'student.transformer.' and with "
-       "'teacher.transformer.'; save the one that is meant by itself"},
+       "'teacher.transformer.'; save the right one separately"},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(row.name);
@@ -234,7 +234,7 @@ TEST(HubDoors, AHeadOfItsOwnIsToldAlthoughTheConfigTies) {
     const PretrainedModel model = PretrainedModel::open(folder.path());
     EXPECT_EQ(values_of(model).at("head.weight")[0], 5);
     EXPECT_FALSE(model.config().tied_head);
-    expect_has(join(model.notices()), "so the head is a matrix of its own");
+    expect_has(join(model.notices()), "so the head is a separate matrix");
   }
 }
 
@@ -250,7 +250,7 @@ TEST(HubDoors, OtherFilesOfWeightsAreNamedWithWhatToDo) {
       {"model.ckpt.index", "save it with transformers"},
       {"consolidated.00.pth", "under their maker's own names"},
       {"consolidated.safetensors", "under their maker's own names"},
-      {"model-00001-of-00002.safetensors", "model.safetensors.index.json, which says what is in"},
+      {"model-00001-of-00002.safetensors", "their index model.safetensors.index.json is missing"},
       {"model.fp16.safetensors", "rename it if it is the model"},
       {"other.safetensors.index.json", "rename it"},
       {"model-q4.gguf", "quantized weights are not read"},
@@ -280,7 +280,8 @@ TEST(HubDoors, WhatIsNoModelSaysWhatItIs) {
          std::ofstream(f / "model.safetensors")
              << "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n";
        },
-       "model.safetensors is a pointer of Git LFS, not the file itself; get it by `git lfs pull`"},
+       "model.safetensors is a pointer of Git LFS, not the file itself; get it with `git lfs "
+       "pull`"},
       {"a pointer as config",
        [](const TestFolder& f) {
          std::ofstream(f / "config.json")

@@ -512,7 +512,7 @@ TEST(HubErrors, OfFiles) {
     EXPECT_NE(message.find(what), std::string::npos) << message;
   };
   has(changed([](const TestFolder& f) { write_atomically(f / "config.json", "[1]"); }),
-      "no JSON object");
+      "not a JSON object");
   has(changed([](const TestFolder& f) {
         Tensors weights = hub_tensors_of("gpt2");
         weights.at("transformer.h.0.mlp.c_fc.weight") = HostTensor(DType::F32, {32, 100});
@@ -551,7 +551,7 @@ TEST(HubErrors, OfFiles) {
   has(changed([&](const TestFolder& f) {
         write_atomically(f / "config.json", text(R"({"model_type": "gpt2", "a": )", deep, "}"));
       }),
-      "config.json has lists or objects within others, deeper than 100");
+      "config.json has lists or objects nested deeper than 100");
   has(index(text(R"({"weight_map": {"a": )", deep, "}}")), "index.json has lists or objects");
   // Each key is compared with all before it; an index may have any number.
   std::string many;

@@ -146,7 +146,7 @@ TEST(RapidformerFlags, SamplesAreStepsOfTheBatch) {
   EXPECT_EQ(problems_of(got), "");
   EXPECT_EQ(got.config.steps, 10);
   ASSERT_EQ(got.notices.size(), 1u);
-  EXPECT_EQ(got.notices[0], "--train-samples 85 are 10 steps of 8 samples, and 5 that fill none");
+  EXPECT_EQ(got.notices[0], "--train-samples 85 are 10 steps of 8 samples, with 5 left over");
 }
 
 TEST(RapidformerFlags, TheFamilyFollowsFromTheTokenizer) {
@@ -173,26 +173,26 @@ TEST(RapidformerFlags, WhatIsWrongIsTold) {
   };
   const Case kCases[] = {
       {"--train-samples 80",
-       "--train-iters 10 and --train-samples 80 disagree: both say how long the run is; give one"},
+       "--train-iters 10 and --train-samples 80 disagree: both set the length of the run; give "
+       "one"},
       {"--epochs 3",
-       "--epochs 3 and --train-iters 10 disagree: both say how long the run is; give one"},
+       "--epochs 3 and --train-iters 10 disagree: both set the length of the run; give one"},
       {"--lr-warmup-iters 5 --lr-warmup-fraction .1",
-       "--lr-warmup-iters 5 and --lr-warmup-fraction .1 disagree: both say how long the warm-up "
-       "is; "
+       "--lr-warmup-iters 5 and --lr-warmup-fraction .1 disagree: both set the length of the "
+       "warm-up; "
        "give one"},
       {"--seq-length=256",
        "--max-position-embeddings 128 is less than --seq-length 256; give at least as many "
        "positions "
        "as a sample has tokens"},
       {"--mask-prob .2",
-       "--mask-prob .2 is not possible: it can be 0.15, because samples are drawn as Megatron-LM "
-       "does with its defaults"},
+       "--mask-prob .2 is not possible: it can be 0.15, because samples are drawn with "
+       "Megatron-LM's defaults"},
       {"--loss-scale 1024",
-       "--loss-scale 1024 is not possible: it adapts itself: --initial-loss-scale and "
-       "--min-loss-scale, the same number for one that does not fall"},
+       "--loss-scale 1024 is not possible: the scale is adaptive: give --initial-loss-scale and "
+       "--min-loss-scale, equal for a scale that never falls"},
       {"--finetune",
-       "--finetune begins with the weights of --load, which is not given; give --load FOLDER, or "
-       "--pretrained-model-name-or-path NAME alone"},
+       "--finetune needs --load; give --load FOLDER, or only --pretrained-model-name-or-path NAME"},
   };
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.flags);
@@ -215,7 +215,7 @@ TEST(RapidformerFlags, EmptyValuesAreOfVariablesThatAreNotSet) {
       const AskedTraining got = read_rapidformer_flags(all, FlagsOf::Command);
       const std::string said = problems_of(got);
       EXPECT_TRUE(said.starts_with(
-          text(flag, " has an empty value, as of a variable that is not set; give ", flag, " ")))
+          text(flag, " has an empty value, perhaps an unset variable; give ", flag, " ")))
           << said;
     }
   }
@@ -259,9 +259,7 @@ TEST(RapidformerFlags, NoEpochsAreNoRun) {
   const std::string said = problems_of(
       asked("--task sequence_classification --init-from m --train-data t.tsv --epochs 0 --lr 2e-5 "
             "--save s --micro-batch-size 16"));
-  EXPECT_TRUE(
-      said.starts_with("--epochs 0 is no pass over the data; give how many there are to be"))
-      << said;
+  EXPECT_TRUE(said.starts_with("--epochs 0 is no pass over the data; give 1 or more")) << said;
 }
 
 /// What the help of a flag offers is taken.
@@ -332,8 +330,8 @@ TEST(RapidformerFlags, MissingFlagsNameTheLastThatArrived) {
   EXPECT_NE(
       found.find("--data-path, --num-layers, --hidden-size, --num-attention-heads, "
                  "--seq-length, --micro-batch-size, --train-iters, --lr are missing; the last "
-                 "flag that arrived is `--mixed-precision`: if the script goes on below it, "
-                 "that line lacks a backslash at its end"),
+                 "flag that arrived is `--mixed-precision`: if the script continues below it, that "
+                 "line lacks a backslash at its end"),
       std::string::npos)
       << found;
 }
@@ -348,7 +346,7 @@ TEST(RapidformerFlags, ACommentBehindABackslashIsTold) {
     } catch (const Error& error) {
       EXPECT_EQ(error.fault(), Fault::Usage);
       EXPECT_TRUE(std::string(error.what())
-                      .starts_with("behind 'pretraining' there is a backslash with a "))
+                      .starts_with("after 'pretraining' a backslash is followed by a "))
           << error.what();
     }
   }
@@ -413,7 +411,7 @@ TEST_F(DataFlags, AFolderOfTables) {
                 .find("--data-name a and --dataset-name b disagree"),
             std::string::npos);
   EXPECT_NE(problems_of(ask(line + "--data-path @/a --train-data-path @/a/train.tsv"))
-                .find("--data-path and --train-data-path both say what to train on; give one"),
+                .find("--data-path and --train-data-path both set the training data; give one"),
             std::string::npos);
 }
 
@@ -462,7 +460,7 @@ TEST_F(DataFlags, AFileSaysWhatFlagsDoNot) {
   EXPECT_EQ(field_text(two, "devices"), "4");
   write("epochs.toml", "epochs = 3\n");
   EXPECT_NE(problems_of(ask("--config @/epochs.toml --lr-warmup-fraction .1"))
-                .find("which follow from epochs 3 and the data only later"),
+                .find("which is known only later, from epochs 3 and the data"),
             std::string::npos);
 }
 

@@ -157,7 +157,7 @@ TEST(ModelCall, WhatIsNotReadIsRefused) {
     EXPECT_TRUE(
         said.starts_with(text("model(batch): the batch has '", c.feature, "', and family ")))
         << said;
-    EXPECT_NE(said.find(text("leave it out of get(), or compute with batch[\"", c.feature, "\"]")),
+    EXPECT_NE(said.find(text("remove it from get(), or compute with batch[\"", c.feature, "\"]")),
               std::string::npos)
         << said;
     const auto reads = [&](const Batch& batch, const Model& model) -> ModelOutput {

@@ -93,8 +93,8 @@ TEST(OwnLoop, PredictionsAreOfEachSample) {
     return {sum_all(line * line), {{"line", reshape(line, {2, 2})}}};
   });
   EXPECT_TRUE(
-      folded.starts_with("run_forward_step predicts 'line' of shape [2,2], and the batch "
-                         "has 4 samples; return something of each: [4, ...]"))
+      folded.starts_with("run_forward_step predicts 'line' of shape [2,2], but the batch has 4 "
+                         "samples; return one row per sample: [4, ...]"))
       << folded;
   const std::string scalar = refusal([](const Batch& batch, const Model&) -> ModelOutput {
     const Value all = sum_all(line_of(batch));
@@ -129,8 +129,9 @@ TEST(OwnLoop, TheLossOfAValidationDoesNotDependOnTheMesh) {
   };
   EXPECT_NEAR(Loop(flags(kFlags[0]), 9, unmarked).gather().loss / one, 1, 1e-6);
   for (const auto& [forward, why] :
-       {std::pair(scalar, "a scalar loss counts what fills it up"),
-        std::pair(unmarked, "the loss reads neither labels nor batch.is_sample(), which say so")}) {
+       {std::pair(scalar, "a scalar loss would count its padding"),
+        std::pair(unmarked,
+                  "the loss reads neither labels nor batch.is_sample(), which mark padding")}) {
     SCOPED_TRACE(why);
     EXPECT_GT(Loop(flags(kFlags[2]), 16, forward).gather().loss, 0) << "whole batches";
     try {
@@ -138,7 +139,7 @@ TEST(OwnLoop, TheLossOfAValidationDoesNotDependOnTheMesh) {
       FAIL();
     } catch (const Error& error) {
       EXPECT_TRUE(std::string_view(error.what())
-                      .starts_with(text("the last of the batches to validate on has 1 of 8 "
+                      .starts_with(text("the last validation batch has 1 of 8 "
                                         "samples, as 9 are held out, and ",
                                         why, "; return masked_mean(losses, batch.is_sample())")))
           << error.what();
@@ -236,10 +237,11 @@ TEST(OwnLoop, WhatIsThrownNamesTheFunction) {
   };
   const Case kCases[] = {
       {"size", "no rows (std::out_of_range)", "Throwing::size()"},
-      {"size 5", "something was thrown that is no std::exception (int)", "Throwing::size()"},
-      {"get 5", "something was thrown that is no std::exception (int)", "Throwing::get(0)"},
+      {"size 5", "an exception that is not a std::exception was thrown (int)", "Throwing::size()"},
+      {"get 5", "an exception that is not a std::exception was thrown (int)", "Throwing::get(0)"},
       {"forward", "no loss (std::runtime_error)", "in forward"},
-      {"forward 5", "something was thrown that is no std::exception (char const*)", "in forward"},
+      {"forward 5", "an exception that is not a std::exception was thrown (char const*)",
+       "in forward"},
   };
   for (const Case& c : kCases) {
     SCOPED_TRACE(c.where);

@@ -179,19 +179,19 @@ TEST(OwnRun, WhatIsWrongWithDatasetsIsTold) {
   const Case kCases[] = {
       {"nothing to train on",
        {must_not_be_read, nullptr},
-       "the dataset to train on has no samples: its size() is 0; give it some"},
+       "the dataset to train on has no samples: its size() is 0; give it samples"},
       {"nothing to validate on",
        {rows_of(4), must_not_be_read},
-       "the dataset to validate on has no samples: its size() is 0; give it some"},
+       "the dataset to validate on has no samples: its size() is 0; give it samples"},
       {"longer rows to validate on",
        {rows_of(4), rows_of(5)},
-       "sample 0 of the dataset to validate on: feature 'row' is a row of 5 f32, and that of the "
-       "dataset to train on is a row of 4 f32; pad or cut it in get()"},
-      {"other numbers", {rows_of(4), bad("integers")}, "is a row of 4 i32, and that of the "},
+       "sample 0 of the dataset to validate on: feature 'row' is a row of 5 f32, but in the "
+       "dataset to train on it is a row of 4 f32; pad or cut it in get()"},
+      {"other numbers", {rows_of(4), bad("integers")}, "is a row of 4 i32, but in the "},
       {"other features",
        {rows_of(4), bad("more")},
-       "sample 0 of the dataset to validate on has the features more, row, and the dataset to "
-       "train on has row; get() must return the same for all"},
+       "sample 0 of the dataset to validate on has the features more, row, but the dataset to "
+       "train on has row; get() must return the same features for all samples"},
       {"no features", {bad("none"), nullptr}, "sample 0 of the dataset to train on has no feat"},
       {"no numbers", {rows_of(0), nullptr}, "feature 'row' is a row of 0 f32; give it numbers"},
   };
@@ -234,11 +234,11 @@ TEST(MapSamples, RefusesWhatDoesNotFit) {
   EXPECT_EQ(data_error_of([&] {
               fill(with_third({{"row", std::vector<float>(4)}}), 3);
             }),
-            "sample 2 of the dataset: feature 'row' is a row of 4 f32, and that of the first one "
-            "is a row of 3 f32; pad or cut it in get()");
+            "sample 2 of the dataset: feature 'row' is a row of 4 f32, but in the first one it is "
+            "a row of 3 f32; pad or cut it in get()");
   EXPECT_EQ(data_error_of([&] { fill(with_third({}), 3); }),
-            "sample 2 of the dataset has the features none, and the first one has row; get() must "
-            "return the same for all");
+            "sample 2 of the dataset has the features none, but the first one has row; get() must "
+            "return the same features for all samples");
 }
 
 TEST(MapSamples, RefusesNumbersThatTheModelLacks) {

@@ -108,7 +108,7 @@ TEST_F(RapidformerRun, LeavesMegatronsFolderAndAModelForTransformers) {
   const Ended again = run(kTrain);
   EXPECT_EQ(again.code, 2);
   EXPECT_NE(again.err.find("holds another run"), std::string::npos) << again.err;
-  EXPECT_NE(again.err.find("; go on with it by --load "), std::string::npos) << again.err;
+  EXPECT_NE(again.err.find("; resume it with --load "), std::string::npos) << again.err;
 }
 
 /// transformers takes capitals for small letters where a vocab.txt lies alone.

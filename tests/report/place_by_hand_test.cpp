@@ -111,8 +111,7 @@ TEST(PlaceByHand, MarksInTheModel) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what())
-                  .find("block 'layers.1' is in the chunks 0 and 1; give all "
-                        "of it one"),
+                  .find("block 'layers.1' is in the chunks 0 and 1; put all of it in one"),
               std::string::npos)
         << error.what();
   }

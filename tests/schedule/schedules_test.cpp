@@ -387,7 +387,7 @@ TEST(Schedules, SizesThatTheyDoNotAdmit) {
     return "";
   };
   EXPECT_EQ(message("1f2b", {2, 1, 4}),
-            text("no pipeline schedule '1f2b'; there are ", join(schedule_names())));
+            text("no pipeline schedule '1f2b'; schedules are ", join(schedule_names())));
   EXPECT_EQ(message("1f1b", {2, 2, 4}),
             "pipeline schedule '1f1b' has 1 virtual stage per stage, not 2");
   EXPECT_EQ(message("interleaved", {2, 1, 4}),

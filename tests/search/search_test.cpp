@@ -29,9 +29,9 @@ TEST(SearchPlacements, EveryModeKeepsToTheLimitOrFails) {
       ADD_FAILURE() << "kept to 10 bytes";
     } catch (const Error& error) {
       const std::string said = error.what();
-      EXPECT_NE(said.find(text(to_text(mode),
-                               " found no placements that keep no more than 10 bytes"
-                               " on a device; the least it met are ")),
+      EXPECT_NE(said.find(text(
+                    to_text(mode),
+                    " found no placements within 10 bytes per device; the least it found is ")),
                 std::string::npos)
           << said;
     }

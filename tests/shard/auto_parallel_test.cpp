@@ -292,7 +292,7 @@ TEST(AutoParallel, TwoOrdersOfTheUserAreRefused) {
     EXPECT_STREQ(
         error.what(),
         "layouts order the axes dp, mp in two ways: op 'matmul2' cuts a dim by dp and then "
-        "by mp, op 'relu' cuts a dim by mp and then by dp; order them alike in all layouts");
+        "by mp, op 'relu' cuts a dim by mp and then by dp; use the same order in all layouts");
   }
 }
 

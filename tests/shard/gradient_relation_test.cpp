@@ -276,7 +276,7 @@ TEST(GradientRelation, WhatDoesNotFitTogetherIsRefused) {
               o.search_mode = SearchMode::DynamicProgramming;
               o.memory_cap = 1;
             }),
-       {"dynamic_programming found no placements that keep no more than 1 bytes on a device"}},
+       {"dynamic_programming found no placements within 1 bytes per device"}},
       {"a memory cap is for a search",
        with(Mode::AutoParallel, {}, [](Options& o) { o.memory_cap = 1e9; }),
        {"memory_cap is set, but nothing searches within it; use auto_parallel with search_mode"}},

@@ -131,7 +131,7 @@ TEST(LayoutMoves, AxesOfOneDimHaveOneOrder) {
     EXPECT_STREQ(
         error.what(),
         "layouts order the axes dp, mp in two ways: op 'tanh' cuts a dim by dp and then by "
-        "mp, op 'relu' cuts a dim by mp and then by dp; order them alike in all layouts");
+        "mp, op 'relu' cuts a dim by mp and then by dp; use the same order in all layouts");
   }
 }
 

@@ -436,8 +436,8 @@ const OpRefusal kRefusals[] = {
     {"contracted aliases differ",
      kProduct,
      {"", {}, {}, {kLayout("dp", "mp"), kLayout("None", "None")}},
-     "op 'matmul' (matmul): dim 0 of input 1 (k) lies otherwise than in another input; lay both "
-     "alike"},
+     "op 'matmul' (matmul): dim 0 of input 1 (k) is sharded differently in another input; shard "
+     "both the same way"},
     {"layouts of another number of ranks",
      kProduct,
      {"",

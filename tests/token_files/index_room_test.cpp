@@ -44,10 +44,9 @@ TEST(IndexRoom, MoreThanIsFreeIsRefused) {
   EXPECT_EQ(refusal(1000, 1000), "none");
   EXPECT_EQ(refusal(1000, 0), "none") << "nobody knows how many are free";
   EXPECT_EQ(refusal(22LL << 30, 8LL << 30),
-            text("the run takes 900 samples of 'books', and to make the indices of all of them "
-                 "takes ",
-                 bytes_text(22LL << 30), " of memory, of which ", bytes_text(8LL << 30),
-                 " are free; give fewer steps, or a smaller batch"));
+            text("the run takes 900 samples of 'books', whose indices take ",
+                 bytes_text(22LL << 30), " of memory, but only ", bytes_text(8LL << 30),
+                 " is free; give fewer steps, or a smaller batch"));
 }
 
 TEST(IndexRoom, ARunOfVeryManyStepsIsRefusedAtOnce) {

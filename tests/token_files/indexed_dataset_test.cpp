@@ -75,7 +75,7 @@ TEST(IndexedDataset, RefusesWhatIsDamaged) {
       {"no such type", with<std::uint8_t>(index, 17, 9), bin, "token type 9"},
       {"reals", with<std::uint8_t>(index, 17, 6), bin + std::string(36, 'x'), "float64"},
       {"cut short", index.substr(0, index.size() - 1), bin, "too few for the 3 sequences"},
-      {"too long", index + "xx", bin, "where its header tells"},
+      {"too long", index + "xx", bin, "but its header needs"},
       {"modes of images", index + std::string(3, '\0'), bin, "mode for each sequence"},
       {"a count that overflows", with<std::uint64_t>(index, 18, ~std::uint64_t{0} / 12), bin,
        "too few for the"},
@@ -91,7 +91,7 @@ TEST(IndexedDataset, RefusesWhatIsDamaged) {
       {"a long last sequence", with<std::int32_t>(index, lengths + 8, INT32_MAX), bin,
        ".bin has 12 bytes"},
       {".bin cut short", index, bin.substr(1), ".bin has 11 bytes"},
-      {".bin of another run", index, bin + "xx", "tells of 12 bytes of .bin, which has 14"},
+      {".bin of another run", index, bin + "xx", "expects 12 bytes in .bin, which has 14"},
       {"documents that do not begin", with<std::int64_t>(index, boundaries, 1), bin,
        "document 0 begins with sequence 1 where 0"},
       {"documents that go back", with<std::int64_t>(index, boundaries + 8, -2), bin,
@@ -154,8 +154,8 @@ TEST(TokenFiles, AreToldFromTexts) {
     std::vector<std::string> words;
     const char* says;
   } refused[] = {
-      {{"a", "text.txt"}, "is no prefix of token files"},
-      {{"1", "a", "2", "absent"}, "is no prefix of token files"},
+      {{"a", "text.txt"}, "is not a prefix of token files"},
+      {{"1", "a", "2", "absent"}, "is not a prefix of token files"},
       {{"1", "a", "b"}, "give a weight before each prefix, or none"},
       {{"1", "a", "b", "a"}, "1 weights for 2 prefixes"},
       {{"0", "a", "1", "b"}, "weight 0"},
@@ -202,9 +202,9 @@ TEST(TokenFiles, IndicesThatDoNotFitAreMadeAnew) {
   } cases[] = {
       {bytes.substr(0, bytes.size() - 1), "bytes of data"},
       {npy_header(NpyType::U32, std::vector<std::int64_t>{1}) + "abcd", "where"},
-      {"", "is no .npy file"},
-      {bytes.substr(0, 10) + std::string(118, '{'), "no NumPy dictionary"},
-      {bytes.substr(0, bytes.size() - 4) + "\xff\xff\xff\x7f", "without digests"},
+      {"", "is not a .npy file"},
+      {bytes.substr(0, 10) + std::string(118, '{'), "not a NumPy dictionary"},
+      {bytes.substr(0, bytes.size() - 4) + "\xff\xff\xff\x7f", "no digests"},
   };
   for (const auto& c : cases) {
     write_atomically(shuffle, c.bytes);
@@ -252,7 +252,7 @@ void expect_made_anew(const std::string& path, const std::string& wrong,
       if (!proven) std::filesystem::remove(digests);
       const std::vector<std::string> notices = use();
       ASSERT_EQ(notices.size(), 1u);
-      EXPECT_NE(notices[0].find("are made anew"), std::string::npos) << notices[0];
+      EXPECT_NE(notices[0].find("are rebuilt"), std::string::npos) << notices[0];
       EXPECT_EQ(read_file(path), bytes);
       EXPECT_EQ(use(), std::vector<std::string>{});
     }

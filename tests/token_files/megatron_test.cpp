@@ -564,20 +564,20 @@ TEST(Megatron, SentenceSpansNeedSentinelsAndRoom) {
   };
   EXPECT_EQ(says(pieces_and_sentinels(40, 6)), "");
   EXPECT_EQ(notice(pieces_and_sentinels(40, 6)), "");
-  EXPECT_NE(says(numbered_pieces(40)).find("<extra_id_0>, <extra_id_1> and so on, and that of"),
+  EXPECT_NE(says(numbered_pieces(40)).find("<extra_id_0>, <extra_id_1> and so on, and the run's"),
             std::string::npos);
   EXPECT_NE(says(Vocabulary::ids(40)).find("and none is given"), std::string::npos);
-  EXPECT_NE(notice(pieces_and_sentinels(40, 1)).find("than the tokenizer has sentinels, 1, ends"),
+  EXPECT_NE(notice(pieces_and_sentinels(40, 1)).find("than the tokenizer's 1 sentinels ends"),
             std::string::npos);
   const std::string few = says(pieces_and_sentinels(40, 1));
   EXPECT_NE(few.find("masked runs, but the vocabulary has 1 sentinels"), std::string::npos) << few;
   EXPECT_NE(few.find(text("of '", folder / "spans", "'")), std::string::npos) << few;
   options.choice.written = 12;
-  EXPECT_NE(notice(pieces_and_sentinels(40, 6))
-                .find("up to 13 to write; one that has more than context 12"),
-            std::string::npos);
+  EXPECT_NE(
+      notice(pieces_and_sentinels(40, 6)).find("up to 13 to write; a sample above context 12"),
+      std::string::npos);
   options.choice.written = 7;
-  EXPECT_NE(says(pieces_and_sentinels(40, 6)).find("these are 8 to write, but context is 7"),
+  EXPECT_NE(says(pieces_and_sentinels(40, 6)).find("8 to write, but context is 7"),
             std::string::npos);
   options.choice.context = 8;
   EXPECT_NE(says(pieces_and_sentinels(40, 6)).find("source-context is 8, of which 6"),
@@ -594,7 +594,7 @@ TEST(Megatron, SentencePairsNeedSentencesAndATokenizer) {
   const SentencePairsOptions options{.choice = {.context = 16, .vocabulary = 40}};
   EXPECT_NE(message_of([&] {
               sentence_pairs(files, numbered_pieces(40), options);
-            }).find("have 4 sequences in 4 documents, and samples of sentences need a sequence"),
+            }).find("have 4 sequences in 4 documents, but samples of sentences need one sequence"),
             std::string::npos);
   EXPECT_NE(message_of([&] {
               sentence_pairs(files, Vocabulary::ids(40), options);
@@ -602,7 +602,7 @@ TEST(Megatron, SentencePairsNeedSentencesAndATokenizer) {
             std::string::npos);
   EXPECT_EQ(
       message_of([&] { sentence_pairs(files, numbered_pieces(40), {.choice = {.context = 9}}); }),
-      "context is 9, of which megatron-core masks no token; give at least 10");
+      "context is 9, in which megatron-core masks no token; give at least 10");
 }
 
 TEST(Megatron, MasksAndPositions) {

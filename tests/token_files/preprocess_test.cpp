@@ -84,8 +84,8 @@ TEST(Preprocess, RefusesWithTheLine) {
     const char* says;
   } cases[] = {
       {"no JSON", "{\"text\": \"a\"}\n{\"text\": \"b\n", "in.jsonl' line 2, byte"},
-      {"no object", "[1]\n", "line 1 is JSON, but no object"},
-      {"a number alone", "3\n", "line 1 is JSON, but no object"},
+      {"no object", "[1]\n", "line 1 is JSON, but not an object"},
+      {"a number alone", "3\n", "line 1 is JSON, but not an object"},
       {"no key", "{\"txt\": \"a\", \"id\": 3}\n", "has no key 'text'; its keys are txt, id"},
       {"another kind", "{\"text\": 3}\n", "key 'text' is a number"},
       {"a list with another kind", "{\"text\": [\"a\", {}]}\n",
@@ -95,7 +95,7 @@ TEST(Preprocess, RefusesWithTheLine) {
       {"half a code point", "{\"text\": \"\\ud800\"}\n", "line 1, byte"},
       {"nothing at all", "{\"text\": \"\"}\n", "has no token in 1 document"},
       {"text behind", "{\"text\": \"a\"} x\n", "line 1, byte"},
-      {"deep", std::string(200000, '[') + "\n", "line 1 is JSON, but no object"},
+      {"deep", std::string(200000, '[') + "\n", "line 1 is JSON, but not an object"},
       {"deep inside", "{\"x\": " + std::string(200000, '[') + "\n", "line 1, byte"},
   };
   for (const auto& c : cases) {
@@ -122,7 +122,7 @@ TEST(Preprocess, RefusesARequestThatCannotBe) {
               r.keys = {"a", "b", "a"};
             }),
             "json-keys names 'a' twice; give each key once");
-  EXPECT_NE(says([](Request& r) { r.encoder.type = "gpt5"; }).find("known are bytes"),
+  EXPECT_NE(says([](Request& r) { r.encoder.type = "gpt5"; }).find("it can be bytes"),
             std::string::npos);
   EXPECT_NE(says([](Request& r) { r.encoder.vocab_file = "v"; }).find("takes no vocab-file"),
             std::string::npos);
@@ -218,14 +218,14 @@ TEST(Preprocess, TokenizersNeedTheirFiles) {
       {"GPT2BPETokenizer", "v", "", "", "needs merge-file, which is missing; give the merges.txt"},
       {"GPT2BPETokenizer", "", "m", "", "needs vocab-file"},
       {"GPT2BPETokenizer", "v", "m", "p",
-       "takes vocab-file, merge-file alone, but tokenizer-model"},
-      {"BertWordPieceCase", "v", "m", "", "takes vocab-file alone, but merge-file is 'm'"},
-      {"Llama2Tokenizer", "v", "", "p", "takes tokenizer-model alone, but vocab-file is 'v'"},
+       "takes vocab-file, merge-file only, but tokenizer-model"},
+      {"BertWordPieceCase", "v", "m", "", "takes vocab-file only, but merge-file is 'm'"},
+      {"Llama2Tokenizer", "v", "", "p", "takes tokenizer-model only, but vocab-file is 'v'"},
       {"HuggingFaceTokenizer", "", "", "",
        "needs tokenizer-model, which is missing; give its file"},
       {"HuggingFaceTokenizer", "", "", "gone", "there is no tokenizer 'gone'"},
       {"bytes", "", "", "p", "takes no tokenizer-model, but 'p' is given"},
-      {"Gpt2BpeTokenizer", "v", "m", "", "is 'Gpt2BpeTokenizer', but known are bytes"},
+      {"Gpt2BpeTokenizer", "v", "m", "", "is 'Gpt2BpeTokenizer'; it can be bytes"},
   };
   for (const auto& c : cases) {
     PreprocessRequest request = request_for(folder, "{\"text\": \"ab\"}\n");

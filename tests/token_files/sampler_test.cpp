@@ -176,7 +176,7 @@ TEST(Sampler, Errors) {
   EXPECT_EQ(message_of([&] {
               Sampler(tokens, {0, 0});
             }),
-            "context 0 is not positive; give the number of tokens that the model sees");
+            "context 0 is not positive; give the tokens per sample");
   EXPECT_EQ(Sampler(tokens, {1, 0}).windows_per_epoch(), 1);
   EXPECT_EQ(parse_sample_order(to_text(SampleOrder::RandomOffsets)), SampleOrder::RandomOffsets);
 }

@@ -193,12 +193,11 @@ TEST(Bpe, ReadsWhatItWrites) {
   const Case cases[] = {
       {head + "}", "it has no \"merges\""},
       {head + R"(,"size":258,"merges":"a b\n"})", "it says size 258 but has merges for 257 tokens"},
-      {head + R"(,"size":257,"merges":"ab c\n"})", "merge 1, 'ab c', is not two tokens that are"},
-      {head + R"(,"size":257,"merges":"a b\na b\n"})", "merge 2, 'a b', is there before"},
-      {head + R"(,"size":257,"merges":"ab\n"})", "merge 1, 'ab', is not two tokens that are"},
-      {head + R"(,"size":257,"merges":"a  b\n"})", "merge 1, 'a  b', is not two tokens that are"},
-      {head + R"(,"size":257,"merges":"\u4e00 b\n"})",
-       "is not two tokens that are known before it"},
+      {head + R"(,"size":257,"merges":"ab c\n"})", "merge 1, 'ab c', is not two tokens"},
+      {head + R"(,"size":257,"merges":"a b\na b\n"})", "merge 2, 'a b', is a duplicate"},
+      {head + R"(,"size":257,"merges":"ab\n"})", "merge 1, 'ab', is not two tokens"},
+      {head + R"(,"size":257,"merges":"a  b\n"})", "merge 1, 'a  b', is not two tokens"},
+      {head + R"(,"size":257,"merges":"\u4e00 b\n"})", "is not two tokens known before it"},
   };
   for (const Case& c : cases) {
     const std::string message = message_of([&] { Vocabulary::from_json(c.json, "v.json"); });

@@ -27,7 +27,7 @@ TEST(DeepJson, BracketsOfTextsDoNotCount) {
 TEST(DeepJson, OfATokenizerIsRefused) {
   const std::string message = message_of(
       [] { tokenizer::parse_json_file("{\"a\":" + lists(300'000) + "}", "vocab.json"); });
-  EXPECT_NE(message.find("'vocab.json' has lists or objects within others, deeper than 100"),
+  EXPECT_NE(message.find("'vocab.json' has lists or objects nested deeper than 100"),
             std::string::npos)
       << message;
 }

@@ -206,19 +206,19 @@ TEST(Tokenizers, WhatIsMissingOrUnknownIsNamed) {
   };
   const std::string words = R"("model": {"type": "WordLevel", "vocab": {"<unk>": 0}})";
   const Case cases[] = {
-      {R"([1])", "is no JSON object"},
-      {R"({"a": )", "is no JSON object"},
+      {R"([1])", "is not a JSON object"},
+      {R"({"a": )", "is not a JSON object"},
       {R"({})", "it has no \"model\""},
-      {R"({"version": "2.0"})", "version is '2.0' but this program reads 1.0"},
+      {R"({"version": "2.0"})", "version is '2.0' but only 1.0 is supported"},
       {R"({"model": {"type": "Magic"}})",
-       "type 'Magic' is no model that this program has; it has BPE, WordPiece"},
+       "type 'Magic' is not a supported model; supported are BPE, WordPiece"},
       {R"({"model": {"type": "WordLevel", "vocab": []}})",
        "model.vocab: it is a list where an object"},
       {R"({"model": {"type": "WordLevel", "vocab": {"a": -1}}})", "the id of 'a' is -1 where"},
       {R"({"model": {"type": "WordLevel", "vocab": {"a": 4294967296}}})",
        "the id of 'a' is 4294967296 where"},
       {R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a b"]}})",
-       "merge 1, 'a' and 'b': 'b' is no token"},
+       "merge 1, 'a' and 'b': 'b' is not a token"},
       {R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["a"]}})",
        "merge 1 is \"a\" where two tokens"},
       {R"({"model": {"type": "BPE", "vocab": {"a": 0}, "merges": [], "dropout": 0.5}})",
@@ -234,7 +234,7 @@ TEST(Tokenizers, WhatIsMissingOrUnknownIsNamed) {
     EXPECT_NE(message.find(c.message), std::string::npos) << c.json << "\n" << message;
   }
   const Case parts[] = {
-      {R"("normalizer": {"type": "Upper"})", "normalizer: type 'Upper' is no normalizer"},
+      {R"("normalizer": {"type": "Upper"})", "normalizer: type 'Upper' is not a supported normalizer"},
       {R"("normalizer": {"type": "Precompiled", "precompiled_charsmap": "/w=="})",
        "says that its trie has 0"},
       {R"("pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated"})",
@@ -245,7 +245,7 @@ TEST(Tokenizers, WhatIsMissingOrUnknownIsNamed) {
        "pre_tokenizer.pretokenizers[1]: type 'X'"},
       {R"("post_processor": {"type": "BertProcessing", "cls": ["a", 0], "sep": ["b", 9]})",
        "adds the id 9, but ids end at 0"},
-      {R"("decoder": {"type": "CTC"})", "type 'CTC' is no decoder"},
+      {R"("decoder": {"type": "CTC"})", "type 'CTC' is not a supported decoder"},
       {R"("added_tokens": [{"content": 5}])", "added_tokens[0]: \"content\" is 5 where a text"},
   };
   for (const Case& c : parts) {
@@ -257,7 +257,7 @@ TEST(Tokenizers, WhatIsMissingOrUnknownIsNamed) {
   const TestFolder folder;
   EXPECT_NE(message_of([&] { Tokenizer::load(folder.path()); }).find("holds no tokenizer"),
             std::string::npos);
-  EXPECT_NE(message_of([&] { Tokenizer::load(folder / "gpt2"); }).find("nothing is fetched"),
+  EXPECT_NE(message_of([&] { Tokenizer::load(folder / "gpt2"); }).find("nothing is downloaded"),
             std::string::npos);
 }
 

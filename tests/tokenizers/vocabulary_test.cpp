@@ -74,20 +74,17 @@ TEST(Vocabulary, UnknownCharactersAreNamed) {
   const Case cases[] = {
       {"shown with its place in characters and bytes", "a\u00e9\u20ac",
        "character 2 (byte 3) of the text, '\u20ac', U+20AC, is not in the vocabulary of 3 "
-       "characters; leave it out, or "
-       "train with a text that has it"},
+       "characters; remove it, or train on a text that has it"},
       {"with the others that it lacks", "xa\u20acyx\n",
        "character 0 (byte 0) of the text, 'x', U+0078, is not in the vocabulary of 3 characters, "
-       "nor are U+000A; 'y', U+0079; '\u20ac', U+20AC; leave it out, or train with a text that has "
-       "it"},
+       "nor are U+000A; 'y', U+0079; '\u20ac', U+20AC; remove it, or train on a text that has it"},
       {"with some of many", "0123456789",
        "character 0 (byte 0) of the text, '0', U+0030, is not in the vocabulary of 3 characters, "
        "nor are '1', U+0031; '2', U+0032; '3', U+0033; '4', U+0034; '5', U+0035; '6', U+0036; "
-       "'7', U+0037; '8', U+0038 and 1 more; leave it out, or train with a text that has it"},
+       "'7', U+0037; '8', U+0038 and 1 more; remove it, or train on a text that has it"},
       {"below the least known", "\n",
-       "character 0 (byte 0) of the text, U+000A, is not in the vocabulary of 3 characters; leave "
-       "it out, or train with "
-       "a text that has it"},
+       "character 0 (byte 0) of the text, U+000A, is not in the vocabulary of 3 characters; remove "
+       "it, or train on a text that has it"},
       {"not a character", "a\xFF",
        "character 1 (byte 1) of the text is not UTF-8; convert the text"},
   };
@@ -119,12 +116,13 @@ TEST(Vocabulary, IdsAreWrittenAsNumbers) {
   EXPECT_EQ(ids.decode(std::vector<std::int32_t>{7, 299, 0}), " 7 299 0");
   EXPECT_TRUE(ids.encode("\n").empty());
   EXPECT_NE(message_of([&] { ids.encode("7 x"); }).find("word 'x' at byte 2"), std::string::npos);
-  EXPECT_NE(message_of([&] { ids.encode("300"); }).find("no id from 0 to 299"), std::string::npos);
+  EXPECT_NE(message_of([&] { ids.encode("300"); }).find("not an id from 0 to 299"),
+            std::string::npos);
   EXPECT_EQ(Vocabulary::from_json(ids.to_json(), "v.json"), ids);
   EXPECT_NE(message_of([] {
               Vocabulary::from_json(
                   R"({"format":"tessera vocabulary","version":1,"kind":"ids","size":0})", "v.json");
-            }).find("its size 0 is no number of ids"),
+            }).find("its size 0 is not a number of ids"),
             std::string::npos);
 }
 
@@ -159,7 +157,7 @@ TEST(Vocabulary, BadJsonIsRefused) {
       {of_files + R"({"/tmp/tokenizer.json":"{}"}})",
        R"(tokenizer file 'files': it has "/tmp/tokenizer.json", which)"},
       {of_files + R"({"run.sh":"rm"}})",
-       R"(tokenizer file 'files': it has "run.sh", which is no file of a tokenizer)"},
+       R"(tokenizer file 'files': it has "run.sh", which is not a file of a tokenizer)"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.json);

@@ -153,21 +153,21 @@ TEST_F(Classified, WeightsOfOtherTasksAndLabelsAreTakenAsFarAsTheyGo) {
   two.init_from = folder_ + "/words";
   Notices of_two, of_three, again;
   run(two, {.callbacks = {&of_two}});
-  EXPECT_NE(of_two.all.find("' lacks classifier.weight, classifier.bias, which begin with random "
-                            "numbers"),
+  EXPECT_NE(of_two.all.find(
+                "' lacks classifier.weight, classifier.bias, which are initialized at random"),
             std::string::npos)
       << of_two.all;
   RunConfig three = on_labels("three", "bert", 3);
   three.init_from = folder_ + "/two";
   run(three, {.callbacks = {&of_three}});
-  EXPECT_NE(of_three.all.find("' tells 2 labels ('no', 'yes') apart, and this run 3 labels "
+  EXPECT_NE(of_three.all.find("' classifies 2 labels ('no', 'yes'), but this run 3 labels "
                               "('maybe', 'no', 'yes')"),
             std::string::npos)
       << of_three.all;
   RunConfig same = on_labels("same");
   same.init_from = folder_ + "/two";
   run(same, {.callbacks = {&again}});
-  EXPECT_EQ(again.all.find("anew"), std::string::npos) << again.all;
+  EXPECT_EQ(again.all.find("classifier is"), std::string::npos) << again.all;
   RunConfig other_task = two;
   other_task.output = words.output;
   EXPECT_NE(refusal(other_task)
@@ -217,35 +217,36 @@ TEST_F(Classified, WhatIsWrongIsTold) {
     return refusal(config);
   };
   EXPECT_EQ(told([](RunConfig& c) { c.model.task = "chess"; }),
-            "task is 'chess', which family bert is not trained for; it has pretraining, masked_lm, "
+            "task is 'chess', which family bert does not support; it has pretraining, masked_lm, "
             "sequence_classification, token_classification, question_answering");
   const std::string none = told([&](RunConfig& c) { c.data = {folder_ + "/plain.tsv"}; });
   EXPECT_NE(none.find("plain.tsv"), std::string::npos) << none;
   std::ofstream(folder_ + "/odd.csv") << "a,b\n1,2\n";
   EXPECT_NE(told([&](RunConfig& c) {
               c.data = {folder_ + "/odd.csv"};
-            }).find("odd.csv' has no column of texts by a usual name (sentence1 and sentence2;"),
+            }).find("odd.csv' has no column of texts with a usual name (sentence1 and sentence2;"),
             std::string::npos);
-  EXPECT_NE(told([&](RunConfig& c) {
-              c.data = {folder_ + "/odd.csv"};
-              c.text_column = "a";
-            })
-                .find("odd.csv' has no column of labels by a usual name (label, labels, Quality, "
-                      "is_duplicate, gold_label); its columns are 'a', 'b': tell which by "
-                      "label-column"),
-            std::string::npos);
+  EXPECT_NE(
+      told([&](RunConfig& c) {
+        c.data = {folder_ + "/odd.csv"};
+        c.text_column = "a";
+      })
+          .find(
+              "odd.csv' has no column of labels with a usual name (label, labels, Quality, "
+              "is_duplicate, gold_label); its columns are 'a', 'b': select one with label-column"),
+      std::string::npos);
   EXPECT_NE(told([&](RunConfig& c) { c.valid_data = {folder_ + "/dev3.tsv"}; })
-                .find("dev3.tsv' line 6: column 'label' has the label 'maybe', which is none of "
-                      "those of rows that train: 'no', 'yes'"),
+                .find("dev3.tsv' line 6: column 'label' has the label 'maybe', which is not among "
+                      "the labels of the training rows: 'no', 'yes'"),
             std::string::npos)
       << told([&](RunConfig& c) { c.valid_data = {folder_ + "/dev3.tsv"}; });
   EXPECT_EQ(told([&](RunConfig& c) {
               c.model.classes = 2;
               c.data = {folder_ + "/train3.tsv"};
             }),
-            "classes is 2, and the data has 3 labels: 'maybe', 'no', 'yes'; give 0 or at least 3");
+            "classes is 2, but the data has 3 labels: 'maybe', 'no', 'yes'; give 0 or at least 3");
   EXPECT_EQ(told([](RunConfig& c) { c.model.context = 3; }),
-            "context is 3, which has no room for texts beside the 3 special tokens of a sample; "
+            "context is 3, which leaves no room for text beside the 3 special tokens of a sample; "
             "give a context of 4 or more");
   EXPECT_NE(told([](RunConfig& c) { c.model.classes = -1; }).find("classes is -1"),
             std::string::npos);
@@ -263,9 +264,8 @@ TEST_F(Classified, RowsToValidateOnMayLackLabels) {
   const std::optional<PreparedRun> run = prepare_run(config, problems);
   problems.raise();
   EXPECT_EQ(run->data->label_names, (Cells{"no", "yes"}));
-  EXPECT_NE(
-      join(run->notices, "; ").find("some.tsv' has the label -1, which says that there is none"),
-      std::string::npos)
+  EXPECT_NE(join(run->notices, "; ").find("some.tsv' has the label -1, which means no label"),
+            std::string::npos)
       << join(run->notices, "; ");
 }
 

@@ -263,9 +263,9 @@ TEST_F(EventFiles, ThatLackTheirEndAreToldAtTheEnd) {
   options.calls = disk_of_events([] { return true; });
   run(c, options);
   ASSERT_FALSE(listener.all.empty());
-  EXPECT_TRUE(listener.all.back().starts_with("TensorBoard's file lacks its end: cannot write '"))
+  EXPECT_TRUE(listener.all.back().starts_with("TensorBoard's file is incomplete: cannot write '"))
       << listener.all.back();
-  EXPECT_NE(read_file(c.output + "/summary.json").find("lacks its end"), std::string::npos);
+  EXPECT_NE(read_file(c.output + "/summary.json").find("is incomplete"), std::string::npos);
   EXPECT_EQ(list_checkpoints(c.output + "/checkpoints").size(), 1u);
 }
 

@@ -93,8 +93,7 @@ TEST(MemoryCap, WhatIsChosenFits) {
         ++met;
       } catch (const Error& error) {
         EXPECT_EQ(error.fault(), Fault::Usage);
-        EXPECT_NE(std::string(error.what()).find("the least of all that was tried"),
-                  std::string::npos)
+        EXPECT_NE(std::string(error.what()).find("the least of all plans tried"), std::string::npos)
             << error.what();
       }
     }
@@ -212,8 +211,8 @@ TEST(MemoryCap, TakesNothingBack) {
   free.memory_cap = text(whole / 4);
   EXPECT_NE(fit_memory(free, *device), "");
   const std::string told = cap_refusal(asked, whole / 4, *device);
-  EXPECT_NE(told.find("what you asked for stands in the way: --recompute-granularity none, "
-                      "--micro-batch-size 4, --no-offload-optimizer; without that it takes "),
+  EXPECT_NE(told.find("your flags prevent less: --recompute-granularity none, "
+                      "--micro-batch-size 4, --no-offload-optimizer; without them the plan takes "),
             std::string::npos)
       << told;
 }

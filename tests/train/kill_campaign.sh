@@ -157,9 +157,9 @@ while [ "$kills" -lt "$wanted" ]; do
     fi
     rc=0
     wait $run 2>/dev/null || rc=$?
-    ! grep -q "is passed over: " "$work/log" || fail "a committed checkpoint was damaged"
+    ! grep -q "is skipped: " "$work/log" || fail "a committed checkpoint was damaged"
     [ "$(count '^resuming after' "$work/log")" = 0 ] || resumed=$((resumed + 1))
-    [ "$(count 'is no finished checkpoint' "$work/log")" = 0 ] || leftovers=$((leftovers + 1))
+    [ "$(count 'is an unfinished checkpoint' "$work/log")" = 0 ] || leftovers=$((leftovers + 1))
     [ $rc != 0 ] || break
     case $kind in
       rank | mpirun) reported ;;

@@ -114,8 +114,8 @@ TEST(OpParallelConfig, WhatDoesNotFitIsRefused) {
             "8 devices are no multiple of the 3 parts of data_parallel 3 x model_parallel 1 x "
             "pipeline_stage 1; give 6 or 9 devices");
   EXPECT_EQ(refused({.pipeline_stage = 4, .micro_batch_num = 3}, 8),
-            "micro_batch_num 3 is less than pipeline_stage 4, so stages would have nothing to do; "
-            "give at least 4 micro-batches, better several times as many");
+            "micro_batch_num 3 is less than pipeline_stage 4, so some stages would be idle; give "
+            "at least 4 micro-batches, preferably several times as many");
   EXPECT_EQ(refused({.pipeline_stage = 4, .micro_batch_num = 4}, 8), "taken");
   EXPECT_EQ(refused({.micro_batch_num = 0}, 8), "micro_batch_num is 0; it must be at least 1");
   EXPECT_EQ(refused({.model_parallel = -1}, 8), "model_parallel is -1; it must be at least 1");

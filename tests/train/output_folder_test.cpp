@@ -42,7 +42,8 @@ TEST(OutputLock, ARunThatWasKilledIsNamed) {
   std::ofstream(folder / "lock") << "host alpha, process 4711\n";
   const std::vector<std::string> notices = notices_of_lock(folder.path(), {});
   ASSERT_EQ(notices.size(), 1u);
-  EXPECT_EQ(notices[0], "took over the lock of a run that is gone: host alpha, process 4711");
+  EXPECT_EQ(notices[0],
+            "took over the lock of a run that no longer exists: host alpha, process 4711");
 }
 
 /// The folder was removed: it is held again, unless something of another run is in it by now.
@@ -140,11 +141,11 @@ TEST(OutputLock, WithoutLocksAFileThatIsLeftIsRefused) {
   const TestFolder folder;
   std::ofstream(folder / "lock") << "host alpha, process 4711\n";
   const std::string message = message_of([&] { notices_of_lock(folder.path(), without_locks()); });
-  EXPECT_NE(message.find("(No locks available), so it is not known whether the run that '" +
-                         folder / "lock" +
-                         "' names still writes there (host alpha, process 4711); make sure that "
-                         "it does not, remove that file"),
-            message.npos)
+  EXPECT_NE(
+      message.find(
+          "(No locks available), so the run named in '" + folder / "lock" +
+          "' may still write there (host alpha, process 4711); if it does not, remove that file"),
+      message.npos)
       << message;
   EXPECT_TRUE(std::filesystem::exists(folder / "lock"));
 }

@@ -296,7 +296,7 @@ TEST_F(RowRun, BucketsAreRefusedWhereTheyDoNothing) {
   EXPECT_NE(says([](RunConfig& c) {
               c.packing = "none";
               c.sample_order = SampleOrder::RandomOffsets;
-            }).find("sample-order random-offsets is for documents that are joined"),
+            }).find("sample-order random-offsets needs joined documents"),
             std::string::npos);
   EXPECT_NE(says([](RunConfig& c) {
               c.bucket_lengths = "";

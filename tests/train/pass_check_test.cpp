@@ -118,7 +118,7 @@ TEST(PassCheck, NamesAWrongPass) {
         EXPECT_NE(message.find(text("in pass ", pass, " of program train")), std::string::npos)
             << message;
         for (const char* part : {"a pass changed numbers: element ", " after it and ",
-                                 "\n    node %", "the first with a value that none had before"})
+                                 "\n    node %", "first node with a new value"})
           EXPECT_NE(message.find(part), std::string::npos) << message;
       }
     }

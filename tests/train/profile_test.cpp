@@ -203,7 +203,7 @@ TEST_F(ProfileTest, ARunThatOnlyWarmsUpSaysSo) {
   run(c);
   EXPECT_EQ(table_, "");
   EXPECT_FALSE(fs::exists(c.profile));
-  EXPECT_NE(notices_.find("no profile: it is of steps after 2 that warm up, and 2 were done"),
+  EXPECT_NE(notices_.find("no profile: it records steps after 2 for warm-up, but only 2 ran"),
             std::string::npos)
       << notices_;
 }

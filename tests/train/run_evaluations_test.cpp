@@ -278,19 +278,19 @@ TEST_F(TestPart, WhatIsWrongIsToldAtTheStart) {
   };
   for (const Case& c :
        {Case{"other.tsv", "sentence\tlabel\na\tno\nb\tmaybe\n",
-             "other.tsv' line 3: column 'label' has the label 'maybe', which is none of those that "
-             "the model knows: 'no', 'yes'"},
+             "other.tsv' line 3: column 'label' has the label 'maybe', which is not among the "
+             "model's labels: 'no', 'yes'"},
         Case{"columns.tsv", "words\tlabel\na\tno\n", "columns.tsv' has no column 'sentence'"},
         Case{"short.tsv", "sentence\tlabel\na\n", "short.tsv' line 2"},
-        Case{"tag.conll", "Anna B-PER\nsees B-DOG\n", "has the tag 'B-DOG', which is none of",
+        Case{"tag.conll", "Anna B-PER\nsees B-DOG\n", "has the tag 'B-DOG', which is not among",
              kTokenClassification},
-        Case{"mixed.conll", "Anna\nsees O\n", "mixed.conll' line 2 has 2 columns, and the first",
+        Case{"mixed.conll", "Anna\nsees O\n", "mixed.conll' line 2 has 2 columns, but the first",
              kTokenClassification},
         Case{"mixed.jsonl",
              R"({"tokens": ["a"]})"
              "\n"
              R"({"tokens": ["a"], "tags": ["O"]})",
-             "mixed.jsonl' line 2 has tags, and the first object", kTokenClassification}}) {
+             "mixed.jsonl' line 2 has tags, but the first object", kTokenClassification}}) {
     const std::string problem = told(c.name, c.content, c.task);
     EXPECT_NE(problem.find(c.problem), std::string::npos) << problem;
     EXPECT_NE(problem.find("in the data to test on at the end of the run (test-data)"),

@@ -367,15 +367,15 @@ TEST_F(Saving, ThreeFailuresInARowEndTheRun) {
                                         "could not make the folder '" +
                                         checkpoints(c) + "/.tmp-step-00000007-"))
         << listener.notices[0];
-    EXPECT_TRUE(listener.notices[0].ends_with(
-        "free some space; training goes on, and a save is tried again when the next is due "
-        "(failure 1 of 3 that end the run)"))
+    EXPECT_TRUE(
+        listener.notices[0].ends_with("free some space; training continues, and the next save will "
+                                      "be tried when due (failure 1 of 3 before the run ends)"))
         << listener.notices[0];
     if (failures == 3) {
       EXPECT_TRUE(error.starts_with("step 9 is not saved: ")) << error;
-      EXPECT_TRUE(error.ends_with(text("; it is failure 3 in a row; the last checkpoint is '",
-                                       checkpoints(c), "/step-00000006'; then go on with --config ",
-                                       c.output, "/config.toml --resume auto")))
+      EXPECT_TRUE(error.ends_with(text(
+          "; it is failure 3 in a row; the last checkpoint is '", checkpoints(c),
+          "/step-00000006'; then resume with --config ", c.output, "/config.toml --resume auto")))
           << error;
       EXPECT_EQ(digest_of("run"), before);
     } else {
@@ -408,7 +408,8 @@ TEST_F(Saving, AFailureThatIsHeardOfAtTheEndIsToldSo) {
   EXPECT_EQ(run(c, options).ending, Ending::Finished);
   ASSERT_EQ(listener.notices.size(), 3u) << join(listener.notices, "\n");
   EXPECT_TRUE(listener.notices[2].starts_with("step 3 is not saved: ")) << listener.notices[2];
-  EXPECT_TRUE(listener.notices[2].ends_with("; training has ended, and its state is saved next"))
+  EXPECT_TRUE(
+      listener.notices[2].ends_with("; training has finished, and its final state is saved next"))
       << listener.notices[2];
   EXPECT_EQ(listener.saves, std::vector<std::int64_t>{4});
 }
@@ -444,8 +445,8 @@ TEST_F(Saving, AFailureThatIsHeardOfAfterTheLastStepDoesNotEndTheRun) {
       };
       EXPECT_EQ(run(c, options).ending, stopped ? Ending::Stopped : Ending::Finished);
       ASSERT_EQ(static_cast<int>(listener.notices.size()), failures) << join(listener.notices);
-      EXPECT_TRUE(
-          listener.notices.back().ends_with("; training has ended, and its state is saved next"))
+      EXPECT_TRUE(listener.notices.back().ends_with(
+          "; training has finished, and its final state is saved next"))
           << listener.notices.back();
       EXPECT_EQ(listener.saves, std::vector<std::int64_t>{stopped ? failures : failures + 1});
     }
@@ -488,7 +489,7 @@ TEST_F(Saving, LinesOfMetricsWaitForRoom) {
   EXPECT_EQ(listener.notices[0],
             text("cannot write '", c.output,
                  "/metrics.jsonl': No space left on device; free some space, or check the disk; "
-                 "training goes on, and its lines are kept in memory until they can be written"));
+                 "training continues, and its lines are kept in memory until they can be written"));
 }
 
 /// A checkpoint whose metrics are lost would leave a hole in what a resumed run shows.
@@ -523,10 +524,9 @@ TEST_F(Saving, MetricsThatAreLateAreNotTakenForTheState) {
     EXPECT_EQ(e.fault(), Fault::Resource);
     error = e.what();
   }
-  EXPECT_TRUE(error.starts_with("step 6 is saved, but its metrics are not: cannot write '"))
-      << error;
+  EXPECT_TRUE(error.starts_with("step 6 is saved, but not its metrics: cannot write '")) << error;
   EXPECT_TRUE(error.ends_with(text("; the last checkpoint is '", checkpoints(c),
-                                   "/step-00000006'; then go on with --config ", c.output,
+                                   "/step-00000006'; then resume with --config ", c.output,
                                    "/config.toml --resume auto")))
       << error;
 }

@@ -83,7 +83,7 @@ TEST_F(T5Run, AsksForWhatItNeeds) {
     const char* says;
     std::string problem;
   } cases[] = {
-      {"and that of the run has none", says([](RunConfig& c) { c.vocab_extra_ids = 0; })},
+      {"and the run's has none", says([](RunConfig& c) { c.vocab_extra_ids = 0; })},
       {"to write, but context is 5", says([](RunConfig& c) { c.model.context = 5; })},
       {"bucket-lengths 8,10 does nothing here", says([](RunConfig& c) {
          c.model.source_context = 10;
@@ -101,7 +101,7 @@ TEST_F(T5Run, AsksForWhatItNeeds) {
          c.tokenizer = c.vocab_file;
          c.vocab_file = "";
        })},
-      {"family bart trains on texts, and data", says([](RunConfig& c) {
+      {"family bart trains on texts, but data", says([](RunConfig& c) {
          c.model.family = "bart";
          c.model.source_context = c.model.context;
        })},

@@ -158,7 +158,7 @@ TEST_F(Tagged, WhatIsWrongIsTold) {
   EXPECT_EQ(told(kQuestionAnswering, "json", [](RunConfig& c) { c.model.max_answer_length = 0; }),
             "max-answer-length is 0; it must be 1 or more");
   EXPECT_EQ(told(kTokenClassification, "conll", [](RunConfig& c) { c.model.classes = 2; }),
-            "classes is 2, and the data has 3 labels: 'B-LOC', 'B-PER', 'O'; give 0 or at least 3");
+            "classes is 2, but the data has 3 labels: 'B-LOC', 'B-PER', 'O'; give 0 or at least 3");
   const std::string buckets =
       told(kQuestionAnswering, "json", [](RunConfig& c) { c.bucket_lengths = "24,40"; });
   EXPECT_TRUE(
@@ -167,8 +167,7 @@ TEST_F(Tagged, WhatIsWrongIsTold) {
       << buckets;
   const std::string room =
       told(kQuestionAnswering, "json", [](RunConfig& c) { c.model.context = 16; });
-  EXPECT_NE(room.find("has 6 tokens, which leaves room for 7 of its text's"), std::string::npos)
-      << room;
+  EXPECT_NE(room.find("has 6 tokens, leaving room for 7 of its text's"), std::string::npos) << room;
   EXPECT_NE(
       told(kTokenClassification, "json", [](RunConfig&) {}).find("has no key tokens or words"),
       std::string::npos);

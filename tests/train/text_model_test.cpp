@@ -405,11 +405,11 @@ TEST(TextModels, JudgeWhatTheyAreGiven) {
   EXPECT_EQ(refused_text([&] { model.next(one); }),
             "1 texts are given for 2 rows; give one for each");
   EXPECT_EQ(refused_text([&] { model.next(uneven); }),
-            "text 1 has 1 token, text 0 has 2; texts that are continued together have one length");
+            "text 1 has 1 token, text 0 has 2; texts continued together must have one length");
   model.next(two);
-  EXPECT_NE(refused_text([&] { model.next(two); }).find("had 1 in the call before"),
+  EXPECT_NE(refused_text([&] { model.next(two); }).find("had 1 in the previous call"),
             std::string::npos);
-  EXPECT_NE(refused_text([&] { model.next(other); }).find("does not begin with what it was"),
+  EXPECT_NE(refused_text([&] { model.next(other); }).find("does not begin with its tokens"),
             std::string::npos);
   EXPECT_EQ(refused_text([&] { model.reorder(std::vector<std::int32_t>{0}); }),
             "1 rows are named for 2; name one for each");
@@ -450,7 +450,7 @@ TEST(TextModels, OfOneTextAloneHaveNoSources) {
   TextModel model(group, *task_of(written_model(s)).text);
   const std::vector<Tokens> sources = {{1}};
   EXPECT_EQ(refused_text([&] { model.begin(sources); }),
-            "1 sources are given, but the model writes from none; give none");
+            "1 sources are given, but the model takes none; give none");
   EXPECT_GT(model.most_behind(1000), 1'000'000);
 }
 

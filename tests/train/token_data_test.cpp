@@ -127,7 +127,7 @@ TEST_F(TokenRun, AskForWhatTheyNeed) {
          c.model.context = 4000;
          c.epochs = 1;
        })},
-      {"is a text, and data is token files",
+      {"is a text, but data is token files",
        says([&](RunConfig& c) { c.valid_data = {folder_ + "/text.txt"}; })},
       {"do nothing with a text", says([&](RunConfig& c) {
          c.data = {folder_ + "/text.txt"};

@@ -126,7 +126,7 @@ TEST_F(TrainerTest, ADivergedRunLeavesTheCheckpointBeforeIt) {
   };
   const std::vector<std::string> good_and_ruined = {"step-00000003", "step-00000004"};
   const std::string advice = text(
-      "if steps are skipped then too, go back to an older checkpoint: "
+      "if steps are skipped again, go back to an older checkpoint: "
       "--config ",
       c.output, "/config.toml --resume ", c.output, "/checkpoints/step-00000003");
   const std::string told = diverges(ruin);
@@ -159,7 +159,7 @@ TEST_F(TrainerTest, WithoutASaveTheStateBeforeSkippedStepsIsSaved) {
     run(c);
     ADD_FAILURE() << "it ended well";
   } catch (const Error& error) {
-    EXPECT_NE(std::string(error.what()).find("begin anew: there is no older checkpoint"),
+    EXPECT_NE(std::string(error.what()).find("start again: there is no older checkpoint"),
               std::string::npos)
         << error.what();
   }
@@ -415,7 +415,7 @@ TEST_F(TrainerTest, AResumedRunSaysWhereItsKernelsDiffer) {
         text("resuming with other kernels: pack-weights is ",
              c.choices->pack_weights ? "no" : "yes"),
         std::string("resuming with other kernels: graph-optimization is true there and false here"),
-        std::string("will not equal, bit by bit, one that was never interrupted")})
+        std::string("will not match an uninterrupted one bit by bit")})
     EXPECT_NE(what.find(told), std::string::npos) << told << " in " << what;
 }
 

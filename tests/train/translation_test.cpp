@@ -120,9 +120,9 @@ TEST_F(TranslationTest, WhatDoesNotFitIsTold) {
 TEST_F(TranslationTest, WhatCannotTrainIsRefused) {
   RunConfig offsets = pairs("run"), small = pairs("run");
   offsets.sample_order = SampleOrder::RandomOffsets;
-  EXPECT_EQ(refused(offsets),
-            "sample-order random-offsets is for texts without pairs; give "
-            "sample-order shuffled-windows");
+  EXPECT_EQ(
+      refused(offsets),
+      "sample-order random-offsets does not work with pairs; give sample-order shuffled-windows");
   small.model.vocabulary = 20;
   EXPECT_NE(refused(small).find("characters of the data and the 3 special tokens of family "),
             std::string::npos)
@@ -135,8 +135,8 @@ TEST_F(TranslationTest, WhatCannotTrainIsRefused) {
   EXPECT_EQ(refused(special), "") << "of an open vocabulary the data knows the ids";
   special.model.special_tokens = "18,19,3";
   EXPECT_EQ(refused(special),
-            "special-tokens is 18,19,3, but ids below 18 are those of texts "
-            "(vocabulary characters); leave special-tokens out, or give ids from "
+            "special-tokens is 18,19,3, but ids below 18 belong to texts (vocabulary characters); "
+            "leave special-tokens out, or give ids from "
             "18 on");
   RunConfig text = pairs("run");
   text.data = {folder_ + "/text.txt"};

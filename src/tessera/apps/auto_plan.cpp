@@ -44,8 +44,8 @@ std::int64_t devices_to_plan(const RunConfig& config) {
 void require_devices(const RunConfig& config) {
   const std::int64_t there = config.parallel.machine.devices(), asked = config.parallel.devices;
   const bool given = config.given.contains("devices");
-  require(there == 0 || !given || asked <= there, "devices ", asked, " is more than machine ",
-          config.machine, " has, which is ", there, "; give at most that, or another machine");
+  require(there == 0 || !given || asked <= there, "devices ", asked, " is more than the ", there,
+          " of machine ", config.machine, "; give at most that, or another machine");
 }
 
 PlanQuestion question_of(const RunConfig& config, bool precision) {
@@ -64,8 +64,7 @@ Flag memory_margin_flag() {
   return {"memory-margin",
           {},
           "PERCENT",
-          "with --auto: how much of --memory-cap, or of a device's memory, stays free; without the "
-          "flag 5 %",
+          "with --auto: share of --memory-cap, or of a device's memory, left free [5]",
           "",
           false};
 }
@@ -73,12 +72,12 @@ Flag memory_margin_flag() {
 double take_memory_margin(ParsedFlags& parsed, bool automatic, Problems& problems) {
   double out = 5;
   if (parsed.find("memory-margin") == nullptr) return out;
-  if (!automatic) problems.add("--memory-margin is for the planner; give --auto too");
+  if (!automatic) problems.add("--memory-margin needs --auto; give it too");
   const std::string value = parsed.take_value("memory-margin");
   problems.gather([&] {
     read_number("--memory-margin", value, &out);
     require(0 <= out && out < 100, "--memory-margin is ", value,
-            "; give a part of the memory, from 0 to less than 100 percent");
+            "; give a percentage from 0 to below 100");
   });
   return out;
 }

@@ -117,8 +117,8 @@ TemporaryFolder working_folder() {
   std::error_code error;
   const std::filesystem::path folder = std::filesystem::temp_directory_path(error);
   if (error)
-    fail(Fault::Resource, "TMPDIR, or /tmp, is no folder: ", error.message(),
-         "; set TMPDIR to one in which you may write");
+    fail(Fault::Resource, "TMPDIR, or /tmp, is not a folder: ", error.message(),
+         "; set TMPDIR to a writable folder");
   try {
     return TemporaryFolder::beside((folder / "bench").string());
   } catch (const Error& failure) {
@@ -166,7 +166,7 @@ int measure(const BenchRequest& request, const Arguments& arguments, Console& co
   if (!request.python.empty()) {
     RunConfig whole = plain;
     if (whole.data.empty()) whole.data = {data};
-    console.err << "comparing the losses of the peer with ours" << std::endl;
+    console.err << "comparing the peer's losses with ours" << std::endl;
     peers.emplace(request.python, whole, request.length, folder.path(), stop);
     report.peer_problems = peers->problems();
     add_peers(*peers, plain.global_batch_size, players);
@@ -182,7 +182,7 @@ int measure(const BenchRequest& request, const Arguments& arguments, Console& co
     return std::ranges::any_of(player.contestant.turns, &Turn::measured);
   });
   if (report.stopped && !measured) {
-    console.err << "stopped on request, before anything was measured\n";
+    console.err << "stopped on request before anything was measured\n";
     return kInterrupted;
   }
   report.load_after = load_average();
@@ -204,14 +204,14 @@ int bench_command(const Arguments& arguments, Console& console, const OwnFamilie
   Problems problems;
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
   if (parsed.help) {
-    console.out << "tessera bench --preset NAME [--switches LIST | --all] [FLAG...]\n\n"
-                   "Measures what switches bring: speed, memory, and whether losses stay the same. "
-                   "Short names of\nswitches; any other flag of tessera train is one too, without "
-                   "its dashes:\n\n"
-                << short_switches_text() << "\n"
-                << flags_help(bench_flags(), console.columns)
-                << "\nTakes the flags of tessera train; --steps N is the number of timed steps ["
-                << TurnLength().steps << "].\n";
+    console.out
+        << "tessera bench --preset NAME [--switches LIST | --all] [FLAG...]\n\n"
+           "Measures the effect of switches on speed, memory and losses. Switches by short names; "
+           "any other\nflag of tessera train, without its dashes, is a switch too:\n\n"
+        << short_switches_text() << "\n"
+        << flags_help(bench_flags(), console.columns)
+        << "\nTakes the flags of tessera train; --steps N is the number of timed steps ["
+        << TurnLength().steps << "].\n";
     return 0;
   }
   const BenchRequest request = read_bench_request(parsed, families, problems);

@@ -63,7 +63,7 @@ std::string path_of(const std::string& peer) {
     if (fs::exists(folder / place / peer)) return (folder / place / peer).string();
   }
   fail(Fault::Usage, "peer: there is no bench/peers/", peer, " or share/tessera/peers/", peer,
-       " in ", folder.string(), "; run the command of a build or of an installation");
+       " in ", folder.string(), "; run tessera from a build or an installation");
 }
 
 /// glibc gives large blocks back to the system when they are freed: each step of a peer would touch

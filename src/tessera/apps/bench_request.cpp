@@ -123,8 +123,7 @@ MeasuredRun run_of(const SwitchSet& switches, RunConfig config, const TurnLength
   const RunConfig standard;
   for (const char* name : kNotOfABench) {
     if (given_by_flag(config, name))
-      problems.add(text(name, " is of no use to bench, which trains for some steps and keeps ",
-                        "nothing; leave it out"));
+      problems.add(text(name, " has no use in bench, which keeps nothing; leave it out"));
     const Field& field = *find_field(name).field;
     set_text(field, config, get_text(field, standard), name);
   }
@@ -142,10 +141,10 @@ MeasuredRun run_of(const SwitchSet& switches, RunConfig config, const TurnLength
 MeasuredRun run_of_set(const SwitchSet& set, const std::vector<Setting>& of_all,
                        const TurnLength& length, const OwnFamilies& families, Problems& problems) {
   const ParsedFlags own = parse_flags(set.flags, field_flags(families), problems);
-  if (own.help) problems.add("help is no switch");
+  if (own.help) problems.add("help is not a switch");
   for (const char* name : {"steps", "config"}) {
     if (own.find(name) != nullptr)
-      problems.add(text(name, " is of all runs; give --", name, " beside --switches"));
+      problems.add(text(name, " applies to all runs; give --", name, " beside --switches"));
   }
   return run_of(set, configure_set(own, of_all, problems, families), length, problems);
 }
@@ -163,21 +162,21 @@ std::vector<Flag> bench_flags() {
       {"switches",
        {},
        "LIST",
-       "what to measure beside the run that the other flags describe: names with commas between "
-       "them, or with + between switches that are on together, like bf16,bf16+zero-1"},
+       "what to measure beside the run of the other flags: names joined by commas, or by + for "
+       "switches that are on together, like bf16,bf16+zero-1"},
       {"all", {}, "", "measure a list of switches for this number of devices, alone and with bf16"},
       {"turns",
        {},
        "N",
-       text("rounds, in each of which every set has a turn [", BenchRequest().turns, "]")},
+       text("rounds; each set has one turn per round [", BenchRequest().turns, "]")},
       {"warmup",
        {},
        "N",
-       text("steps of a turn before those that are timed [", TurnLength().warmup, "]")},
-      {"planned", {}, "", "plan the memory of each set and train nothing"},
+       text("untimed steps at the start of each turn [", TurnLength().warmup, "]")},
+      {"planned", {}, "", "only plan the memory of each set, without training"},
       {"json", {}, "", "print JSON"},
       {"html", {}, "FILE", "also write a page with tables and charts"},
-      {"results", {}, "FILE", "also write what --json prints into a file"},
+      {"results", {}, "FILE", "also write the --json output to a file"},
       {"peer",
        {},
        "PYTHON",
@@ -208,8 +207,7 @@ BenchRequest read_bench_request(ParsedFlags& parsed, const OwnFamilies& families
   if (peer_given && out.python.empty()) problems.add("peer is empty; name a Python with PyTorch");
   const std::vector<std::string> beside = parsed.take_values("beside");
   for (const auto& [given, name] : {std::pair(peer_given, "peer"), {!beside.empty(), "beside"}}) {
-    if (out.planned && given)
-      problems.add(text("planned and ", name, " are both given; give one of them"));
+    if (out.planned && given) problems.add(text("planned and ", name, " are both given; give one"));
   }
   out.turns = take_count(parsed, "turns", out.turns, 1, problems);
   out.length.warmup = take_count(parsed, "warmup", out.length.warmup, 0, problems);
@@ -217,12 +215,12 @@ BenchRequest read_bench_request(ParsedFlags& parsed, const OwnFamilies& families
   const std::string list = parsed.take_value("switches");
   std::vector<SwitchSet> sets;
   if (switches_given) sets = parse_switches(list, problems);
-  if (all && switches_given) problems.add("all and switches are both given; give one of them");
+  if (all && switches_given) problems.add("all and switches are both given; give one");
   Problems of_plain;  // what is wrong with the run of all is told once
   RunConfig asked = configure(parsed, of_plain, out.notices, families);
   if (given_by_flag(asked, "steps")) {
     out.length.steps = asked.steps;
-    if (asked.steps < 1) problems.add("steps is 0; bench needs at least 1 that is timed");
+    if (asked.steps < 1) problems.add("steps is 0; bench needs at least 1 timed step");
   }
   out.beside = programs_of(beside, sets, problems);
   out.runs.push_back(run_of({kPlainName, {}}, std::move(asked), out.length, of_plain));
@@ -233,7 +231,7 @@ BenchRequest read_bench_request(ParsedFlags& parsed, const OwnFamilies& families
   if (!of_plain.empty()) return out;
   if (plain.data.empty() && needs_pairs(plain))
     problems.add(text("data is missing: family ", plain.model.family, " trains on pairs of texts, ",
-                      "which bench has none of; give --data FILE"));
+                      "and bench has none; give --data FILE"));
   if (all) sets = all_switches(plain.parallel.devices);
   const std::vector<Setting> of_all = given_for_all(parsed, problems);
   for (const SwitchSet& set : sets) {

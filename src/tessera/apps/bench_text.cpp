@@ -17,7 +17,7 @@ void write_bench_text(const std::string& path) {
   try {
     prepare_corpus({.sources = {"licences"}, .output = path});
   } catch (const Error& error) {
-    throw error.with("in the text that bench trains on without --data; give --data FILE");
+    throw error.with("in the text bench uses without --data; give --data FILE");
   }
   const std::string whole = read_file(path, Fault::Resource);
   std::map<char32_t, std::int64_t> counts;

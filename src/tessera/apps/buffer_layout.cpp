@@ -18,7 +18,7 @@ constexpr std::int64_t kLayoutSteps = 10'000'000'000;
 std::string smallest_known(std::span<const TimedBuffer> buffers) {
   const std::optional<SmallestLayout> smallest = smallest_layout(buffers, kLayoutSteps / 10);
   if (!smallest) return "no layout of any height was found";
-  return text("the smallest that was found takes ", smallest->height, " bytes, and none is below ",
+  return text("the smallest layout found takes ", smallest->height, " bytes, and none is below ",
               smallest->lower_bound);
 }
 
@@ -33,22 +33,22 @@ std::vector<std::int64_t> offsets_below(const BufferFile& file, std::int64_t cap
   }
   const std::int64_t fullest = fullest_moment_bytes(file.buffers);
   require(fullest <= cap, "memory-cap is ", cap,
-          " bytes, and the buffers of the fullest moment have ", fullest,
-          " together: no layout is that small; raise the cap to at least ", fullest);
+          " bytes, but the buffers of the fullest moment take ", fullest,
+          ": no layout is that small; raise the cap to at least ", fullest);
   require(found.outcome != LayoutOutcome::Impossible, "memory-cap is ", cap,
-          " bytes: proved that no layout is that small, though the fullest moment has ", fullest,
+          " bytes: no layout is that small (proved), although the fullest moment takes ", fullest,
           " (", found.decisions, " buffers placed and taken back); ", smallest_known(file.buffers),
           "; raise the cap");
-  fail(Fault::Usage, "memory-cap is ", cap, " bytes: no layout was found after ", found.decisions,
-       " buffers placed and taken back, and none was proved impossible; the fullest moment has ",
-       fullest, "; ", smallest_known(file.buffers), "; raise the cap");
+  fail(Fault::Usage, "memory-cap is ", cap, " bytes: no layout was found in ", found.decisions,
+       " placements, but a layout was not proved impossible; the fullest moment takes ", fullest,
+       "; ", smallest_known(file.buffers), "; raise the cap");
 }
 
 std::vector<std::int64_t> smallest_offsets(const BufferFile& file, Console& console) {
   const std::optional<SmallestLayout> smallest = smallest_layout(file.buffers, kLayoutSteps);
   require(smallest.has_value(), "no layout of any height was found for the ", file.buffers.size(),
-          " buffers; offsets that are given may contradict each other, or there are too many ",
-          "buffers alive for the search");
+          " buffers; the given offsets may contradict each other, or too many ",
+          "buffers are alive at once");
   console.err << text("height ", smallest->height, ", no layout is below ", smallest->lower_bound,
                       ", fullest moment ", fullest_moment_bytes(file.buffers), " bytes\n");
   return smallest->offsets;
@@ -65,8 +65,8 @@ int lay_out_buffer_file(ParsedFlags& parsed, Problems& problems, Console& consol
   const std::string cap_text = parsed.take_value("memory-cap");
   if (path.empty()) problems.add("--minimalloc is empty; name a file of buffers");
   for (const Setting& other : parsed.settings)
-    problems.add(text(other.source, " says nothing of the buffers of --minimalloc ", path,
-                      "; of other flags it takes --memory-cap alone"));
+    problems.add(text(other.source, " does nothing with --minimalloc ", path,
+                      "; only --memory-cap is read there"));
   std::optional<std::int64_t> cap;
   problems.gather([&] { cap = parse_memory_cap(cap_text.empty() ? "none" : cap_text); });
   problems.raise();

@@ -151,18 +151,17 @@ std::string known_error_of(const std::vector<CalibrationRun>& runs) {
   }
   return text(format("%.1f %% on average, %.1f %% at most, of the ",
                      100 * sum / static_cast<double>(runs.size()), 100 * most),
-              runs.size(), " short runs that its weights were fitted to");
+              runs.size(), " short runs used to fit its weights");
 }
 
 std::string comment_of(const RunConfig& config, bool launched) {
   const std::int64_t devices = config.parallel.devices;
-  return text(
-      "# Measured by `tessera doctor --calibrate` on ", now_text(), ": ", processor_name(), ",\n# ",
-      devices, devices == 1 ? " rank" : " ranks, all at once", ", as ",
-      launched ? "processes" : "threads", ", with ", config.threads,
-      config.threads == 1 ? " thread each" : " threads each",
-      ". Rates are those of one rank.\n# All links are taken to be alike: core has what was "
-      "measured between all ranks.\n");
+  return text("# Measured by `tessera doctor --calibrate` on ", now_text(), ": ", processor_name(),
+              ",\n# ", devices, devices == 1 ? " rank" : " ranks, all at once", ", as ",
+              launched ? "processes" : "threads", ", with ", config.threads,
+              config.threads == 1 ? " thread each" : " threads each",
+              ". Rates are per rank.\n# All links are taken to be equal: core is the rate measured "
+              "between all ranks.\n");
 }
 
 }  // namespace

@@ -10,8 +10,8 @@ Flag check_flag() {
   return {"check",
           {},
           "",
-          "interpret each program before and after each pass of the compiler, and compare all "
-          "results; for small models",
+          "interpret each program before and after each compiler pass, and compare all results; "
+          "for small models",
           "",
           false};
 }

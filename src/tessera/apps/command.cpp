@@ -20,11 +20,11 @@ constexpr Entry kCommands[] = {
     {"sample", sample_command, "write text with a trained model", true},
     {"predict", predict_command, "predict labels, answers or texts of other data, row by row",
      true},
-    {"evaluate", evaluate_command, "measure what a trained model is worth on other data", true},
+    {"evaluate", evaluate_command, "score a trained model on other data", true},
     {"verify", verify_command, "check that a mesh computes the same numbers as one device", true},
     {"plan", plan_command,
      "print memory, communication and work of a training step without running it"},
-    {"bench", bench_command, "measure what switches bring in speed and memory"},
+    {"bench", bench_command, "measure the effect of switches on speed and memory"},
     {"prepare", prepare_command, "make one clean text file from several, or from a corpus by name"},
     {"preprocess_data", preprocess_command,
      "make token files from JSON lines, as Megatron-LM's tool does"},
@@ -34,7 +34,7 @@ constexpr Entry kCommands[] = {
      "print what a checkpoint holds, its digest, and whether it is intact"},
     {"chart", chart_command, "draw the losses of runs"},
     {"report", report_command, "write a page about runs: curves, memory, switches, kernels"},
-    {"doctor", doctor_command, "print what this machine offers, and what is wrong with it", true},
+    {"doctor", doctor_command, "print what this machine offers, and any problems", true},
     {"launch", launch_command, "run a command on several ranks, each a process"},
 };
 
@@ -81,7 +81,7 @@ int dispatch(const Arguments& arguments, Console& console, const OwnFamilies& fa
   names.insert(names.end(), {"version", "help"});
   const std::vector<std::string> near = nearest(name, names);
   fail(Fault::Usage, "unknown command '", name, "'; ",
-       near.empty() ? text("known are ", join(names)) : text("nearest: ", join(near)));
+       near.empty() ? text("commands are ", join(names)) : text("nearest: ", join(near)));
 }
 
 }  // namespace

@@ -22,7 +22,7 @@ DoctorLine cores_line(const DoctorFacts& f) {
   if (f.group_cores > 0) out.value += format(", with the time of %.2g", f.group_cores);
   if (f.group_cores > 0 && f.group_cores < f.cores - 0.01)
     out.problem = format(
-        "a control group gives the time of %.2g cores, and %d threads would share it; give "
+        "a control group allows %.2g cores' time, shared by %d threads; give "
         "--threads %d, or raise its cpu.max",
         f.group_cores, f.cores, std::max(1, static_cast<int>(f.group_cores)));
   return out;
@@ -31,17 +31,17 @@ DoctorLine cores_line(const DoctorFacts& f) {
 DoctorLine isa_line(const DoctorFacts& f) {
   DoctorLine out{"instruction set", std::string(to_text(f.isa))};
   if (f.isa == Isa::Amx) {
-    out.value += ": bf16 is multiplied on tiles";
+    out.value += ": bf16 products run on tiles";
   } else if (f.isa == Isa::Avx512Bf16) {
-    out.value += ": bf16 is multiplied as such";
+    out.value += ": bf16 products run natively";
   } else if (f.isa == Isa::Baseline && !f.left_out.empty()) {
     out.problem = text(
         "this program has no fast kernels for this processor, because it was compiled without ",
         f.left_out, "; run ./dev build here, which compiles all");
   } else if (f.isa == Isa::Baseline) {
     out.problem =
-        "kernels need AVX2 to be fast, and without it are not tested; use a processor "
-        "with AVX2, or a virtual machine that shows it";
+        "without AVX2, kernels are slow and untested; use a processor with AVX2, or a virtual "
+        "machine that exposes it";
   } else {
     out.value += ": bf16 is converted to f32, which saves no time";
   }
@@ -61,8 +61,8 @@ DoctorLine load_line(const DoctorFacts& f) {
   DoctorLine out{"load", format("%.2f", f.load)};
   if (f.load > kBusy * f.cores)
     out.problem = format(
-        "other programs use about %.1f of %d cores; wait until they are done, or give --threads "
-        "for the rest: a step waits for its slowest thread",
+        "other programs use about %.1f of %d cores; wait for them, or give fewer --threads: a step "
+        "waits for its slowest thread",
         f.load, f.cores);
   return out;
 }
@@ -71,8 +71,8 @@ DoctorLine memory_line(const DoctorFacts& f) {
   DoctorLine out{"memory", text(bytes_text(f.free_memory), " free of ", bytes_text(f.memory))};
   if (f.free_memory > 0 && f.free_memory < kLeastMemory)
     out.problem =
-        "little is left for a run; end other programs, or raise memory.max of the "
-        "control group; `tessera plan` says how much a run takes";
+        "little is left for a run; end other programs, or raise memory.max of the control group; "
+        "`tessera plan` prints how much a run takes";
   return out;
 }
 
@@ -80,7 +80,7 @@ DoctorLine huge_pages_line(const DoctorFacts& f) {
   DoctorLine out{"huge pages", f.huge_pages.empty() ? "not known" : f.huge_pages};
   if (f.huge_pages == "never")
     out.problem =
-        "the system gives none, and large models are slower; as root: echo madvise > "
+        "the system provides none, so large models are slower; as root: echo madvise > "
         "/sys/kernel/mm/transparent_hugepage/enabled";
   return out;
 }
@@ -90,7 +90,7 @@ DoctorLine files_line(const DoctorFacts& f) {
                  f.open_files < 0 ? "no limit" : number_text(f.open_files)};
   if (f.open_files >= 0 && f.open_files < kLeastFiles)
     out.problem = text(
-        "ranks as processes have a connection to each other rank; raise it: ulimit "
+        "each rank process holds a connection to every other; raise it: ulimit "
         "-n ",
         kLeastFiles);
   return out;
@@ -99,9 +99,8 @@ DoctorLine files_line(const DoctorFacts& f) {
 DoctorLine address_line(const DoctorFacts& f) {
   DoctorLine out{"address space (ulimit -v)", limit_text(f.address_space)};
   if (f.address_space >= 0 && f.address_space < f.free_memory)
-    out.problem =
-        text("it is less than the ", bytes_text(f.free_memory),
-             " that are free, and runs end for want of it; raise it: ulimit -v unlimited");
+    out.problem = text("it is below the ", bytes_text(f.free_memory),
+                       " of free memory, so runs may run out of it; raise it: ulimit -v unlimited");
   return out;
 }
 
@@ -111,7 +110,7 @@ DoctorLine shared_line(const DoctorFacts& f) {
                                                          " free of ", bytes_text(f.shared_memory))};
   if (f.mpi && f.free_shared_memory < kLeastShared)
     out.problem =
-        text("MPI's ranks on one machine share memory there and want ", bytes_text(kLeastShared),
+        text("MPI ranks on one machine share memory there and need ", bytes_text(kLeastShared),
              "; give a container --shm-size, or start ranks "
              "with launch --backend tcp");
   return out;
@@ -121,7 +120,7 @@ DoctorLine folder_line(const DoctorFacts& f) {
   DoctorLine out{text("folder ", f.folder), text(bytes_text(f.free_disk), " free"),
                  f.folder_problem};
   if (out.problem.empty() && f.free_disk < kLeastDisk)
-    out.problem = "little is left for checkpoints; free some space, or give another folder";
+    out.problem = "little space is left for checkpoints; free some, or give another folder";
   return out;
 }
 
@@ -130,10 +129,9 @@ DoctorLine folder_line(const DoctorFacts& f) {
 std::vector<DoctorLine> examine(const DoctorFacts& f) {
   std::vector<DoctorLine> out;
   out.push_back({"version", text(f.version, f.build.empty() ? "" : ", built as ", f.build),
-                 f.build == "Debug"
-                     ? "it was built without optimization, and is many times as slow; "
-                       "build it with ./dev build, or cmake --preset release"
-                     : ""});
+                 f.build == "Debug" ? "it was built without optimization and is many times slower; "
+                                      "build it with ./dev build, or cmake --preset release"
+                                    : ""});
   out.push_back({"matrix products", f.product_library});
   out.push_back({"MPI", f.mpi ? "built in" : "not built in: ranks join over TCP"});
   out.push_back({"processor", f.processor.empty() ? "not known" : f.processor});
@@ -150,10 +148,10 @@ std::vector<DoctorLine> examine(const DoctorFacts& f) {
   out.push_back(folder_line(f));
   out.push_back({"locale", f.locale.empty() ? "none set" : f.locale});
   for (const PluginFacts& plugin : f.plugins) out.push_back(plugin_line(plugin));
-  out.push_back({"OMP_NUM_THREADS", f.omp_threads.empty() ? "not set"
-                                                          : text(f.omp_threads,
-                                                                 ", which nothing reads: --threads "
-                                                                 "says how many")});
+  out.push_back(
+      {"OMP_NUM_THREADS", f.omp_threads.empty()
+                              ? "not set"
+                              : text(f.omp_threads, ", which is not read: give --threads")});
   out.push_back({"launcher",
                  f.launcher.empty() ? f.launched : text(f.launched, ", by ", join(f.launcher)),
                  f.launch_problem});

@@ -16,13 +16,11 @@ namespace {
 std::vector<Flag> doctor_flags() {
   std::vector<Flag> out = {
       {"json", {}, "", "print JSON"},
-      {"no-measure", {}, "", "leave out the rates of products and memory, which take a second"},
+      {"no-measure", {}, "", "skip measuring product and memory rates, which takes a second"},
       {"calibrate",
        {},
        "FILE",
-       "measure this machine on all --devices at once, and write it as a machine file; nothing "
-       "else "
-       "is done"}};
+       "only measure this machine, on all --devices at once, and write a machine file"}};
   out.push_back(secret_file_flag());
   for (const Flag& flag : field_flags()) {
     if (flag.name == "devices" || flag.name == "threads") out.push_back(flag);
@@ -37,14 +35,13 @@ int doctor_command(const Arguments& arguments, Console& console, const OwnFamili
   Problems problems;
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
   if (parsed.help) {
-    console.out
-        << "tessera doctor [FOLDER] [--json] [--no-measure]\n"
-           "tessera doctor --calibrate FILE [--devices N] [--threads N]\n\n"
-           "Prints what this machine and environment offer, and what is wrong with it; the "
-           "exit code is 0 where\nnothing is. FOLDER is where runs are to be written [.]. The "
-           "second form writes a machine file for\n--machine, on as many threads as there are "
-           "cores unless --devices says more or less, or on launched ranks.\n\n"
-        << flags_help(flags, console.columns);
+    console.out << "tessera doctor [FOLDER] [--json] [--no-measure]\n"
+                   "tessera doctor --calibrate FILE [--devices N] [--threads N]\n\n"
+                   "Prints what this machine and environment offer, and any problems; the exit "
+                   "code is 0 if there are\nnone. FOLDER is where runs will be written [.]. The "
+                   "second form writes a machine file for --machine,\nmeasured on one thread per "
+                   "core unless --devices is given, or on launched ranks.\n\n"
+                << flags_help(flags, console.columns);
     return 0;
   }
   const bool calibrates = parsed.find("calibrate") != nullptr;
@@ -56,7 +53,7 @@ int doctor_command(const Arguments& arguments, Console& console, const OwnFamili
   const bool measures = !parsed.take_switch("no-measure");
   const bool as_json = parsed.take_switch("json");
   if (!calibrates && parsed.words.size() > 1)
-    problems.add(text("doctor takes one folder, and has ", join(parsed.words)));
+    problems.add(text("doctor takes one folder, not ", join(parsed.words)));
   if (calibrates) {
     const auto unread = [&](const std::string& what) {
       problems.add(text(what, " does nothing with --calibrate; leave it out"));

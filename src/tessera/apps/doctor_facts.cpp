@@ -86,15 +86,14 @@ std::string problem_of_folder(const std::string& folder) {
   std::string path = folder + "/.tessera-doctor-XXXXXX";
   const int file = ::mkstemp(path.data());
   if (file < 0)
-    return text("no file can be made there: ", system_text(errno),
-                "; give a folder that you may write to");
+    return text("no file can be created there: ", system_text(errno), "; give a writable folder");
   const bool locked = ::flock(file, LOCK_EX | LOCK_NB) == 0;
   const int error = errno;
   ::close(file);
   ::unlink(path.c_str());
   if (locked) return "";
   return text("its file system has no locks (", system_text(error),
-              "): nothing keeps a second run out of the folder of a run; give another folder");
+              "), so two runs could write into one folder; give another folder");
 }
 
 constexpr const char* kLauncherVariables[] = {"RANK",

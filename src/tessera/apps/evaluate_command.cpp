@@ -37,19 +37,18 @@ struct EvaluationAsked {
 };
 
 std::vector<Flag> evaluation_flags(bool predicts, const OwnFamilies& families) {
-  std::vector<Flag> out = {{"data",
-                            {"test-data"},
-                            "FILE",
-                            "what is predicted: a file of the kind that the model was trained on"},
-                           {"batch-size",
-                            {"per-device-eval-batch-size"},
-                            "N",
-                            "samples that are computed at a time, on all devices together [32]"}};
+  std::vector<Flag> out = {
+      {"data", {"test-data"}, "FILE", "data to predict, of the kind the model was trained on"},
+      {"batch-size",
+       {"per-device-eval-batch-size"},
+       "N",
+       "samples computed at a time, on all devices together [32]"}};
   if (predicts) {
-    out.push_back({"output", {}, "FILE", "write the table there; - or without: standard output"});
-    out.push_back({"overwrite", {}, "", "replace the file of --output where it exists"});
+    out.push_back(
+        {"output", {}, "FILE", "file to write the table to; - or without: standard output"});
+    out.push_back({"overwrite", {}, "", "replace the file of --output if it exists"});
   } else {
-    out.front().help = "what is evaluated: a file of the kind that the model was trained on";
+    out.front().help = "data to evaluate on, of the kind the model was trained on";
     out.push_back({"json", {}, "", "print JSON"});
   }
   out.push_back(secret_file_flag());
@@ -59,7 +58,7 @@ std::vector<Flag> evaluation_flags(bool predicts, const OwnFamilies& families) {
         std::ranges::find(kSampleMachineFields, flag.name, &MachineField::name);
     const bool machine = field != std::end(kSampleMachineFields);
     if (!machine && std::ranges::find(read, flag.name) == read.end()) continue;
-    if (flag.name == "devices") flag.help = "devices, each a rank with threads of its own [1]";
+    if (flag.name == "devices") flag.help = "devices, each a rank with its own threads [1]";
     out.push_back(std::move(flag));
   }
   return out;
@@ -175,15 +174,13 @@ void print_predicted(const PredictionTable& table, const EvaluationAsked& asked,
 int evaluate_on(Communicator* launched, const EvaluationAsked& asked, Console& console,
                 const OwnFamilies& families) {
   if (asked.help) {
-    console.out
-        << "tessera " << asked.command.name << " PATH --data FILE [FLAG...]\n\n"
-        << "PATH is the folder of a run (its newest checkpoint), a checkpoint, or a folder "
-           "of Hugging Face.\n"
-        << (asked.predicts
-                ? "Writes a table, tabs between: the columns of each row that are no texts, "
-                  "the prediction, and\nprobabilities.\n\n"
-                : "Prints the loss, and the scores of the model's task.\n\n")
-        << flags_help(evaluation_flags(asked.predicts, families), console.columns);
+    console.out << "tessera " << asked.command.name << " PATH --data FILE [FLAG...]\n\n"
+                << "PATH is the folder of a run (its newest checkpoint), a checkpoint, or a folder "
+                   "of Hugging Face.\n"
+                << (asked.predicts ? "Writes a table separated by tabs: the columns of each row "
+                                     "that are not texts, the prediction, and\nprobabilities.\n\n"
+                                   : "Prints the loss and the scores of the model's task.\n\n")
+                << flags_help(evaluation_flags(asked.predicts, families), console.columns);
     return 0;
   }
   std::optional<Evaluation> evaluation;

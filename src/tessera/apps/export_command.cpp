@@ -15,12 +15,13 @@ namespace {
 
 std::vector<Flag> export_flags() {
   return {
-      {"output", {}, "FOLDER", "where config.json and the weights go; made if it does not exist"},
-      {"dtype", {}, "f32|bf16|f16", "floats of the weights [f32]"},
+      {"output", {}, "FOLDER", "folder for config.json and the weights; made if it does not exist"},
+      {"dtype", {}, "f32|bf16|f16", "dtype of the weights [f32]"},
       {"max-shard-size",
        {},
        "BYTES",
-       "most bytes of tensors in a file, like 500MB or 5GB; above it there are several [5GB]"},
+       "maximum bytes of tensors per file, like 500MB or 5GB; larger models get several files "
+       "[5GB]"},
       {"overwrite", {}, "", "replace the files of an earlier export"},
   };
 }
@@ -55,8 +56,8 @@ int export_command(const Arguments& arguments, Console& console, const OwnFamili
   ParsedFlags parsed = parse_flags(arguments, export_flags(), problems);
   if (parsed.help) {
     console.out << "tessera export PATH --output FOLDER [FLAG...]\n\n"
-                   "PATH is the folder of a run, or a checkpoint. Writes config.json and weights "
-                   "as safetensors, as\nHugging Face's transformers loads them.\n\n"
+                   "PATH is the folder of a run, or a checkpoint. Writes config.json and "
+                   "safetensors weights that\nHugging Face's transformers can load.\n\n"
                 << flags_help(export_flags(), console.columns);
     return 0;
   }
@@ -77,8 +78,8 @@ int export_command(const Arguments& arguments, Console& console, const OwnFamili
               << "\n";
   if (!written.unwritten_tokens.empty())
     console.err << "notice: the model's tokens are " << written.unwritten_tokens
-                << " of the text that trained it, which no file of Hugging Face's says: the folder "
-                   "has no tokenizer. To go on training, give --init-from the run\n";
+                << " of its training text, for which Hugging Face has no file: the folder has no "
+                   "tokenizer. To continue training, give --init-from the run\n";
   return 0;
 }
 

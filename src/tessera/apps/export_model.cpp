@@ -19,11 +19,10 @@ namespace {
 void require_own_folder(const std::string& output) {
   const std::vector<std::string> traces = traces_of_run(output);
   require(traces.empty(), "export: '", output, "' is the folder of a run (it has ", join(traces),
-          "), from which --init-from would then read the export; give another --output");
+          "), where --init-from would read the export instead; give another --output");
   std::error_code ignored;
   require(!std::filesystem::exists(std::filesystem::path(output) / kManifestName, ignored),
-          "export: '", output, "' is a checkpoint, which other files would damage; give another ",
-          "--output");
+          "export: '", output, "' is a checkpoint; give another ", "--output");
 }
 
 /// What the model that is recorded lacks would be left out of the export without a word.
@@ -32,8 +31,8 @@ void require_no_other_parameters(const Checkpoint& checkpoint, const ModelConfig
   for (const TensorEntry& entry : checkpoint.tensors())
     if (entry.role == Role::Parameter && !wanted.contains(entry.name))
       fail(Fault::Checkpoint, "export: '", checkpoint.path(), "' has parameter ", entry.name,
-           ", which the configuration that is recorded beside it has not; the two are not of one ",
-           "model: export the checkpoint as it was saved");
+           ", which its recorded configuration does not have, so they belong to different ",
+           "models: export the checkpoint as it was saved");
 }
 
 }  // namespace

@@ -21,7 +21,7 @@ void find_doubles(const std::vector<std::string>& runs, Problems& problems) {
         return problems.add(text("'", runs[i], "' is given twice; give each run once"));
       if (std::filesystem::equivalent(runs[i], runs[j], unknown))
         return problems.add(
-            text("'", runs[j], "' and '", runs[i], "' are one folder; give each run once"));
+            text("'", runs[j], "' and '", runs[i], "' are the same folder; give each run once"));
     }
   }
 }
@@ -32,8 +32,8 @@ int write_file_of_runs(const FileOfRuns& file, const Arguments& arguments, Conso
   const std::vector<Flag> flags = {{"output",
                                     {},
                                     "FILE",
-                                    text("where the ", file.what, " goes; a ", file.what,
-                                         " of ours is replaced [", file.output, "]")}};
+                                    text("file for the ", file.what, "; an earlier ", file.what,
+                                         " of tessera is replaced [", file.output, "]")}};
   Problems problems;
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
   if (parsed.help) {

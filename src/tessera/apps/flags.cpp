@@ -116,9 +116,8 @@ ParsedFlags parse_flags(const Arguments& arguments, const std::vector<Flag>& fla
       continue;
     }
     if (!flag->may_be_empty && std::ranges::find(setting.values, "") != setting.values.end()) {
-      problems.add(text("--", name,
-                        " has an empty value, as of a variable that is not set; give --", name, " ",
-                        flag->value, ", or leave it out"));
+      problems.add(text("--", name, " has an empty value, perhaps an unset variable; give --", name,
+                        " ", flag->value, ", or leave it out"));
       problems.refuse(flag->name);
       continue;
     }
@@ -178,8 +177,8 @@ Flag secret_file_flag() {
   return {"secret-file",
           {},
           "FILE",
-          "of ranks that join over TCP: a file that this user alone can read, with the secret by "
-          "which they know each other, the same on all ranks"};
+          "for ranks that join over TCP: file with their shared secret, the same on all ranks, "
+          "readable only by this user"};
 }
 
 }  // namespace tessera

@@ -10,17 +10,21 @@ namespace tessera {
 
 int inspect_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
   const std::vector<Flag> flags = {
-      {"digest", {}, "", "print one hash over all tensors, whatever files they are in", "", false},
+      {"digest",
+       {},
+       "",
+       "print one hash over all tensors, independent of the files they are in",
+       "",
+       false},
       {"verify", {}, "", "read every byte and compare it with its hash", "", false},
   };
   Problems problems;
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
   if (parsed.help) {
-    console.out
-        << "tessera inspect PATH [--digest] [--verify]\n\n"
-           "PATH is the folder of a run, a checkpoint, a folder of Hugging Face, a safetensors "
-           "file, or a graph that --dump-dir wrote.\n\n"
-        << flags_help(flags, console.columns);
+    console.out << "tessera inspect PATH [--digest] [--verify]\n\n"
+                   "PATH is the folder of a run, a checkpoint, a folder of Hugging Face, a "
+                   "safetensors file, or a graph written by --dump-dir.\n\n"
+                << flags_help(flags, console.columns);
     return 0;
   }
   if (parsed.words.size() != 1)
@@ -35,7 +39,7 @@ int inspect_command(const Arguments& arguments, Console& console, const OwnFamil
     const std::vector<std::string> damage = verify_checkpoints(path, judge, &gone);
     for (const std::string& folder : gone)
       console.err << "notice: '" << folder
-                  << "' was removed while it was read, as a run does with its older ones\n";
+                  << "' was removed while it was read, as a run removes its older checkpoints\n";
     if (!damage.empty()) fail(Fault::Checkpoint, join(damage, "\n  "));
     console.out << "intact: every byte of " << path << " is as it was saved\n";
   }

@@ -34,9 +34,9 @@ constexpr const char* kHelp =
     "a process.\n\n"
     "  -n, --ranks N       how many ranks\n"
     "  --backend HOW       mpi: mpirun starts them; tcp: tessera does, on this machine, without "
-    "any\n"
-    "                      MPI; auto (default): mpi if the program was built with it, else tcp\n"
-    "  --hostfile FILE     the machines, one `HOST slots=N` a line; else all on this machine\n"
+    "MPI;\n"
+    "                      auto (default): mpi if tessera was built with it, else tcp\n"
+    "  --hostfile FILE     the machines, one `HOST slots=N` per line; without: this machine\n"
     "  --bind HOW          core: every rank keeps to its own cores; none; auto (default): core if\n"
     "                      all ranks are on this machine and have a core each, else none\n"
     "  --verbose           also print mpirun's own messages\n"
@@ -71,19 +71,19 @@ std::string find_mpirun() {
     options.timeout_seconds = kAnswers;
     const ProcessResult version = run_process({path, "--version"}, options);
     if (version.timed_out)
-      fail(Fault::Resource, "launch: '", path, " --version' did not end within ", kAnswers,
+      fail(Fault::Resource, "launch: '", path, " --version' did not finish within ", kAnswers,
            " s; try it by hand");
     if (version.output.find("Open MPI") != std::string::npos) return path;
     if (version.exit_code > 128)
       fail(Fault::Resource, "launch: '", path, " --version' was ended by ",
            signal_text(version.exit_code - 128), "; start again");
     if (find_program("mpirun.openmpi").empty()) {
-      fail(Fault::Resource, "launch: ", path, " is not Open MPI's, whose flags are known here; ",
-           get, ", or start `tessera` with your own launcher, which needs no `launch`");
+      fail(Fault::Resource, "launch: ", path, " is not Open MPI's, the only mpirun supported; ",
+           get, ", or start `tessera` with your own launcher instead of `launch`");
     }
   }
   fail(Fault::Resource, "launch: there is no mpirun in PATH; ", get,
-       "; without it, --devices N makes ranks of threads");
+       ", or use --devices N, which makes ranks of threads");
 }
 
 /// As the command's own flags say; else what is usual.
@@ -109,7 +109,7 @@ bool is_documented(int code) {
 /// started the ranks.
 std::string reason_of(const LaunchEnd& end, const Launch& launch, const std::string& starter) {
   const std::string again = launch.command.front() == "train"
-                                ? "; what was saved is intact: go on with --resume auto"
+                                ? "; saved checkpoints are intact: resume with --resume auto"
                                 : "; start again";
   const bool in_order =
       end.code == 0 || end.code == kExitStopped;  // before a request at once took effect
@@ -117,8 +117,8 @@ std::string reason_of(const LaunchEnd& end, const Launch& launch, const std::str
   if (end.hung) return text(starter, " started no rank and did not end; it was ended now", again);
   if (end.lost_ranks)
     return text(
-        "all ranks ended without an error message (killed, perhaps by the system for want "
-        "of memory); ",
+        "all ranks ended without an error message (killed, perhaps by the system for lack of "
+        "memory); ",
         starter, " did not notice and was ended now", again);
   if (end.killed)
     return text(starter, " was ended by ", signal_text(end.code - 128), ", and its ranks with it",
@@ -131,8 +131,8 @@ std::string reason_of(const LaunchEnd& end, const Launch& launch, const std::str
     return text(who, " was ended by ", signal_text(end.code - 128),
                 " before the ranks could say more", again);
   }
-  return text("the ranks did not run to their end (", starter, " ended with code ", end.code, ")",
-              own, launch.verbose || own.empty() ? "" : "; --verbose shows all of its words");
+  return text("the ranks did not finish (", starter, " ended with code ", end.code, ")", own,
+              launch.verbose || own.empty() ? "" : "; --verbose shows its full output");
 }
 
 int code_of(const LaunchEnd& end) {
@@ -164,11 +164,11 @@ int launch_command(const Arguments& arguments, Console& console, const OwnFamili
   require(tcp || has_mpi(),
           "launch: this program was built without MPI; install Open MPI (on Debian: apt-get "
           "install libopenmpi-dev openmpi-bin) and build again, or give --backend tcp, which needs "
-          "none");
+          "no MPI");
   require(
       launched_as(0).how == Launched::Alone,
-      "launch: this is a rank already, as its variables say (", [] { return launched_as(0).who; },
-      "); give it the command itself, or unset them");
+      "launch: this process is already a rank, by its variables (",
+      [] { return launched_as(0).who; }, "); give the command without launch, or unset them");
   if (tcp) setenv(kStopByInput, "1", 1);
   std::optional<NothingToSave> nothing;  // while mpirun is looked for, which may take its time
   if (stops_in_order) {

@@ -80,7 +80,7 @@ std::string ending_text(int status) {
   if (!WIFSIGNALED(status)) return text("its process ended with code ", WEXITSTATUS(status));
   const int signal = WTERMSIG(status);
   return text("its process was ended by signal ", signal, " (", strsignal(signal), ")",
-              signal == SIGKILL ? "; perhaps by the system, for want of memory" : "");
+              signal == SIGKILL ? "; perhaps by the system, for lack of memory" : "");
 }
 
 /// The error that a program told last, as one line; else the last line of what it said.

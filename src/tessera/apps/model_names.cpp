@@ -43,14 +43,14 @@ std::string registered(const std::string& name) {
   std::error_code ignored;
   if (file.empty() || !fs::exists(file, ignored)) {
     require(variable_value.empty(), "TESSERA_MODELS is '", variable_value,
-            "', and there is no such file; it has a line `name = \"folder\"` for each model");
+            "', which does not exist; the file has a line `name = \"folder\"` for each model");
     return "";
   }
   const toml::table names = parse_toml(read_file(file, Fault::Usage), file);
   const toml::node* found = names.get(name);
   if (found == nullptr) return "";
   const auto folder = found->value<std::string>();
-  require(folder.has_value(), file, ": ", name, " is no text; write ", name, " = \"folder\"");
+  require(folder.has_value(), file, ": ", name, " is not a string; write ", name, " = \"folder\"");
   return (fs::path(file).parent_path() / *folder).string();
 }
 

@@ -39,7 +39,7 @@ void take_data(RunConfig& config, const InitModel& init, Problems& problems) {
   if (config.data.empty()) {
     if (config.model.vocabulary == 0)
       problems.add(
-          "vocab-size is 0, as many as the data has, and there is no data; give --data FILE "
+          "vocab-size is 0, which takes it from the data, and no data is given; give --data FILE "
           "or --vocab-size N");
     return;
   }
@@ -84,27 +84,29 @@ std::vector<Flag> plan_command_flags(const OwnFamilies& families) {
   std::vector<Flag> out = field_flags(families);
   out.insert(
       out.begin(),
-      {command_switch("json", "print JSON, with all that --verbose prints"),
+      {command_switch("json", "print JSON, with everything --verbose prints"),
        command_switch("verbose",
-                      "print all of the plan: memory, stages, workspaces, collectives, kernels, "
+                      "print the whole plan: memory, stages, workspaces, collectives, kernels, "
                       "blocks, compile time"),
        check_flag(),
-       command_switch("auto", "choose the plan that takes least time and fits: what no flag tells"),
-       command_switch("auto-precision", "with --auto: choose the floats too"), memory_margin_flag(),
-       with_value("write-plan", "FILE", "with --auto: write a plan for train --plan"),
-       with_value("html", "FILE", "with --auto: write the answer as a page"),
-       with_value("search-mode", "MODE",
-                  "instead of a plan: placements of single ops, as found by dynamic_programming, "
-                  "recursive_programming or sharding_propagation"),
+       command_switch("auto", "choose the fastest plan that fits; flags you give are kept"),
+       command_switch("auto-precision", "with --auto: choose the precision too"),
+       memory_margin_flag(),
+       with_value("write-plan", "FILE", "with --auto: write the plan to a file, for train --plan"),
+       with_value("html", "FILE", "with --auto: write the answer as an HTML page"),
+       with_value(
+           "search-mode", "MODE",
+           "instead of a plan: print placements of single ops, found by dynamic_programming, "
+           "recursive_programming or sharding_propagation"),
        with_value("gpu", "NAME",
                   "with --device pjrt:cuda: compile the step for this GPU, which need not be here, "
-                  "and print the bytes that it takes: \"NVIDIA H100 80GB HBM3\", or a part of it"),
+                  "and print the memory it takes; as \"NVIDIA H100 80GB HBM3\""),
        command_switch("placements", "print the placement of each value on the mesh"),
        with_value("schedule-svg", "FILE",
-                  "draw what each pipeline stage does against time, as an SVG picture"),
+                  "draw the timeline of each pipeline stage, as an SVG picture"),
        with_value("minimalloc", "FILE",
-                  "instead of a plan: places for the buffers of a CSV file in MiniMalloc's format, "
-                  "below --memory-cap, or the smallest found")});
+                  "instead of a plan: lay out the buffers of a CSV file in MiniMalloc's format, "
+                  "within --memory-cap, or as small as possible")});
   return out;
 }
 
@@ -134,7 +136,7 @@ PlanRequest take_request(ParsedFlags& parsed, Problems& problems) {
     problems.gather([&] { search_mode_of(out.search_mode); });
   }
   if (!out.automatic && (out.precision || !out.plan_file.empty() || !out.page.empty()))
-    problems.add("--auto-precision, --write-plan and --html are for the planner; give --auto too");
+    problems.add("--auto-precision, --write-plan and --html need --auto; give it too");
   const std::pair<bool, const char*> of_one_plan[] = {{out.verbose, "--verbose"},
                                                       {out.placements, "--placements"},
                                                       {out.check, "--check"},
@@ -142,11 +144,12 @@ PlanRequest take_request(ParsedFlags& parsed, Problems& problems) {
                                                       {!out.gpu.empty(), "--gpu"}};
   for (const auto& [given, flag] : of_one_plan)
     if (given && out.automatic)
-      problems.add(
-          text(flag, " does nothing with --auto; leave it out, and give it with the flags found"));
+      problems.add(text(flag,
+                        " does nothing with --auto; leave it out, and give it later with the flags "
+                        "that --auto finds"));
   if (out.automatic && !out.search_mode.empty())
-    problems.add(text("--auto plans whole runs, and --search-mode ", out.search_mode,
-                      " places single ops; give one of them"));
+    problems.add(text("--auto plans whole runs, but --search-mode ", out.search_mode,
+                      " places single ops; give one"));
   return out;
 }
 
@@ -181,10 +184,9 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
   std::vector<std::string> notices;
   RunConfig config = configure(parsed, problems, notices, families);
   if (config.resume != "none" && config.resume != "auto")
-    problems.add(text("--resume ", config.resume,
-                      " is a checkpoint that train goes on from, and plan ",
-                      "reads none; plan the same run with the --config OUTPUT/config.toml that it ",
-                      "wrote, or its model with --init-from ", config.resume));
+    problems.add(text("--resume ", config.resume, " is a checkpoint for train, and plan ",
+                      "reads none; plan the same run with its --config OUTPUT/config.toml, ",
+                      "or its model with --init-from ", config.resume));
   take_machine(config, nullptr, problems);
   agree_on_choices(config, nullptr, problems);
   const InitModel init = take_init_model(config, problems, notices);
@@ -203,8 +205,8 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
   check_apart(results, files_to_read(config, parsed), problems);
   if (!request.picture.empty() && request.search_mode.empty() && config.parallel.pipeline == 1)
     problems.add(text("--schedule-svg ", request.picture,
-                      " draws the stages of a pipeline, and pipeline-model-parallel-size is 1; ",
-                      "raise that, or leave --schedule-svg out"));
+                      " draws pipeline stages, but pipeline-model-parallel-size is 1; ",
+                      "raise it, or leave --schedule-svg out"));
   if (!request.gpu.empty() && plugin_of(config).empty())
     problems.add(text("--gpu ", request.gpu, " is for --device pjrt:cuda, and device is ",
                       config.device, "; give both, or leave --gpu out"));

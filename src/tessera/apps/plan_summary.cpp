@@ -143,11 +143,11 @@ std::string sent_text(const MeshReport& mesh) {
 /// What to do with the plan.
 std::string next_text(const RunConfig& config) {
   if (config.parallel.machine.kernels == KernelSource::Described)
-    return "--auto finds the fastest plan that fits; --verbose prints all of this one";
+    return "--auto finds the fastest plan that fits; --verbose prints this one in full";
   std::vector<std::string> more = {"the same flags"};
   if (config.data.empty()) more.emplace_back("--data FILE");
   if (config.output.empty()) more.emplace_back("--output FOLDER");
-  return text("tessera train with ", join(more), "; --verbose prints all of the plan");
+  return text("tessera train with ", join(more), "; --verbose prints the whole plan");
 }
 
 }  // namespace

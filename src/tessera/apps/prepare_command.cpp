@@ -32,14 +32,9 @@ int prepare_pairs(ParsedFlags& parsed, Problems& problems, Console& console) {
 
 int prepare_command(const Arguments& arguments, Console& console, const OwnFamilies&) {
   const std::vector<Flag> flags = {
-      {"output", {}, "PATH", "the text file to write; of wmt14 the folder", "", false},
-      {"input", {}, "DIR", "of wmt14: the folder with the .sgm files", "", false},
-      {"overwrite",
-       {},
-       "",
-       "replace the output where it exists and holds something else",
-       "",
-       false},
+      {"output", {}, "PATH", "the text file to write; for wmt14 the folder", "", false},
+      {"input", {}, "DIR", "for wmt14: the folder with the .sgm files", "", false},
+      {"overwrite", {}, "", "replace an existing output with other contents", "", false},
   };
   Problems problems;
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
@@ -49,7 +44,7 @@ int prepare_command(const Arguments& arguments, Console& console, const OwnFamil
                    "A SOURCE is a text file, a folder of them, or a corpus by name: "
                 << join(corpus_names())
                 << ".\n"
-                   "wmt14 makes pairs, source and target in each line, from the .sgm files of two "
+                   "wmt14 makes pairs, one source and target per line, from the .sgm files of two "
                    "languages.\n\n"
                 << flags_help(flags, console.columns);
     return 0;

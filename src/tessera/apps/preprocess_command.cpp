@@ -17,29 +17,25 @@ std::vector<Flag> preprocess_flags() {
       {"input",
        {},
        "FILE...",
-       "files with a JSON object in each line, in this order",
+       "files with one JSON object per line, in this order",
        std::string(kIn),
        true},
       {"json-keys",
        {},
        "KEY...",
-       "keys of the texts; text, unless given; each makes files of its own",
+       "keys of the texts [text]; each key makes its own files",
        std::string(kIn),
        true},
       {"split-sentences",
        {},
        "",
-       "a sequence for each sentence of a document, as BERT and T5 need",
+       "write one sequence per sentence, as BERT and T5 need",
        std::string(kIn)},
-      {"keep-newlines",
-       {},
-       "",
-       "blanks and newlines behind a sentence stay with it",
-       std::string(kIn)},
+      {"keep-newlines", {}, "", "keep blanks and newlines after a sentence", std::string(kIn)},
       {"lang",
        {},
        "english",
-       "language of sentences; there are rules for English alone",
+       "language of the sentences; only English is supported",
        std::string(kIn)},
       {"tokenizer-type",
        {},
@@ -98,7 +94,7 @@ void take_only(ParsedFlags& parsed, std::string_view name, std::string_view only
                Problems& problems) {
   const std::string value = parsed.take_value(name);
   if (!value.empty() && value != only)
-    problems.add(text(name, " is '", value, "', but can be ", only, " alone; leave it out"));
+    problems.add(text(name, " is '", value, "', but can only be ", only, "; leave it out"));
 }
 
 std::int64_t take_amount(ParsedFlags& parsed, std::string_view name, std::int64_t usual,
@@ -121,9 +117,8 @@ int preprocess_command(const Arguments& arguments, Console& console, const OwnFa
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
   if (parsed.help) {
     console.out << "tessera preprocess_data --input FILE... --output-prefix PREFIX\n\n"
-                   "Encodes the texts of JSON lines and writes token files, which tessera train "
-                   "--data PREFIX_text_document trains on: the files that Megatron-LM's tool of "
-                   "this name writes.\n\n"
+                   "Encodes the texts of JSON lines into token files for tessera train --data "
+                   "PREFIX_text_document: the same files as Megatron-LM's tool of this name.\n\n"
                 << flags_help(flags, console.columns);
     return 0;
   }
@@ -148,9 +143,10 @@ int preprocess_command(const Arguments& arguments, Console& console, const OwnFa
   take_only(parsed, "partitions", "1", problems);
   const std::int64_t interval = take_amount(parsed, "log-interval", 0, problems);
   if (request.keep_newlines && !request.split_sentences)
-    problems.add("keep-newlines does nothing without split-sentences; leave it out, or add that");
+    problems.add(
+        "keep-newlines does nothing without split-sentences; leave it out, or add split-sentences");
   for (const std::string& word : parsed.words)
-    problems.add(text("'", word, "' belongs to no flag; give files by --input"));
+    problems.add(text("'", word, "' belongs to no flag; give files with --input"));
   problems.raise();
 
   const auto start = std::chrono::steady_clock::now();

@@ -37,7 +37,7 @@ std::string slow_text(const RunStart& start) {
   if (step < kLong) return "";
   const auto left = static_cast<double>(start.steps - start.first_step);
   return text("a step takes ", clock_text(step), " or more, all of them ", clock_text(step * left),
-              ": its FLOP at the best product rate");
+              ", from its FLOP at the best product rate");
 }
 
 std::string predictions_text(const EvalRecord& record) {
@@ -71,7 +71,7 @@ void Progress::on_start(const RunStart& start) {
             format("%.2f", start.compile_seconds), " s"));
   if (const std::string slow = slow_text(start); !slow.empty()) line(slow);
   if (start.first_step > 0) line(text("resuming after step ", start.first_step));
-  if (start.first_step >= start.steps) line("nothing to do: all steps are done");
+  if (start.first_step >= start.steps) line("nothing to do: all steps are complete");
 }
 
 std::int64_t steps_between_lines(std::int64_t steps) {
@@ -82,8 +82,11 @@ std::int64_t steps_between_lines(std::int64_t steps) {
 }
 
 void Progress::on_memory(const RunMemory& memory) {
-  line(text("memory: ", bytes_text(memory.huge_page_bytes), " of ", bytes_text(memory.arena_bytes),
-            " on huge pages; outside it ", to_text(memory.outside)));
+  line(memory.arena_bytes == 0
+           ? text("memory of this process, beside the devices': ", to_text(memory.outside))
+           : text("memory: ", bytes_text(memory.huge_page_bytes), " of ",
+                  bytes_text(memory.arena_bytes), " on huge pages; outside it ",
+                  to_text(memory.outside)));
   if (start_.product_flops_per_s > 0)
     line(text("best product rate ", format("%.3g", start_.product_flops_per_s * 1e-9), " GFLOP/s",
               start_.devices > 1 ? text(" on each of ", start_.devices, " devices") : "",

@@ -40,8 +40,8 @@ int report_command(const Arguments& arguments, Console& console, const OwnFamili
   };
   return write_file_of_runs(
       {"report", "report.html", "page", "the report",
-       "Writes a page that any browser shows: curves, memory, configuration, mesh, slowest "
-       "kernels, notices and\ncheckpoints of runs, beside each other. RUN is the folder of a run, "
+       "Writes an HTML page: curves, memory, configuration, mesh, slowest "
+       "kernels, notices and\ncheckpoints of runs, side by side. RUN is the folder of a run, "
        "its --output.",
        OwnFile::Page, make},
       arguments, console);

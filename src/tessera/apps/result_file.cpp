@@ -36,9 +36,10 @@ void check_result_file(const std::string& name, const std::string& file,
   if (fs::is_directory(file, ignored)) {
     problems.add(text(name, " '", file, "' is a folder; name a file in it"));
   } else if (!fs::is_directory(folder, ignored)) {
-    problems.add(text(name, " '", file, "': there is no folder '", folder.string(), "'; make it"));
+    problems.add(
+        text(name, " '", file, "': folder '", folder.string(), "' does not exist; make it"));
   } else if (::access(folder.c_str(), W_OK | X_OK) != 0) {
-    problems.add(text(name, " '", file, "': its folder cannot be written to; give another"),
+    problems.add(text(name, " '", file, "': its folder is not writable; give another"),
                  Fault::Resource);
   }
 }
@@ -70,17 +71,17 @@ void check_apart(std::span<const NamedFile> results, std::span<const NamedFile> 
     for (const NamedFile& other : results.first(i)) {
       if (is_same_file(file, other.file))
         problems.add(
-            text(other.name, " and ", name, " are both '", file, "'; give each a file of its own"));
+            text(other.name, " and ", name, " are both '", file, "'; give each its own file"));
     }
     for (const NamedFile& source : read) {
       if (is_same_file(file, source.file))
         problems.add(text(name, " '", file, "' is the file that ", source.name,
-                          " names, and would take its place; write to another"));
+                          " names, which it would replace; give another file"));
       std::error_code ignored;
       if (!file.empty() && std::filesystem::is_directory(source.file, ignored) &&
           lies_within(file, source.file))
         problems.add(text(name, " '", file, "' lies in '", source.file, "', which ", source.name,
-                          " names and is read; write elsewhere"));
+                          " names as input; write elsewhere"));
     }
   }
 }

@@ -106,7 +106,7 @@ void read_table(const toml::table& table, const std::string& path, std::string_v
     }
     Setting setting{name, {}, source};
     if (!value_texts(node, setting.values)) {
-      problems.add(text(source, " is no text, number, true, false or list of such"));
+      problems.add(text(source, " is not a string, number, boolean or list of these"));
       continue;
     }
     const Field* field = find_field(name).field;
@@ -140,7 +140,7 @@ std::vector<Flag> field_flags(const OwnFamilies& families) {
   out.insert(out.begin(), Flag{"config",
                                {},
                                "FILE.toml",
-                               "TOML file whose keys are names of flags; flags override it",
+                               "TOML file whose keys are flag names; flags override it",
                                "run",
                                false});
   return out;
@@ -176,9 +176,9 @@ RunConfig configure(const ParsedFlags& parsed, Problems& problems,
   for (const Setting& setting : flags) {
     const Field* field = find_field(setting.key).field;
     if (field != nullptr && field->name == "init-from" && setting.values.back().empty())
-      problems.add(text(setting.source,
-                        " is given and empty; name a checkpoint, a run or a folder "
-                        "of Hugging Face's, or leave it out"));
+      problems.add(
+          text(setting.source,
+               " is empty; name a checkpoint, a run or a Hugging Face folder, or leave it out"));
   }
   RunConfig out = configure(file, flags, problems, notices, families);
   problems.gather([&] { out.init_from = model_folder(out.init_from); });

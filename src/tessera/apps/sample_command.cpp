@@ -48,24 +48,25 @@ void fit_to_task(SampleRequest& request, const TextWriting& writing, const Model
   const bool from_source = writing.source > 0;
   const auto of_sources = [&](const char* flag, bool given) {
     if (given && !from_source)
-      problems.add(
-          text("--", flag, " is of models that write a text from a source; family ", model.family,
-               " goes on with --prompt: give that, or --prompts FILE, and leave --", flag, " out"));
+      problems.add(text(
+          "--", flag, " is for models that write from a source, but family ", model.family,
+          " continues a prompt: give --prompt TEXT or --prompts FILE, and leave --", flag, " out"));
   };
   of_sources("input", request.texts_flag == "input");
   if (from_source && !request.prompt_given && request.texts_flag.empty())
-    problems.add(text("nothing to write from: a model of family ", model.family,
-                      " writes a text from a source; give --prompt TEXT or --input FILE"));
+    problems.add(text("no source given: a model of family ", model.family,
+                      " needs one; give --prompt TEXT or --input FILE"));
   if (!request.warm)
     request.options.temperature = request.options.beams > 1 ? 0 : writing.temperature;
   if (request.samples > 1 && request.options.temperature == 0 && problems.empty())
-    problems.add(text("--samples ", request.samples,
-                      " are all the same text where nothing is drawn; give a --temperature "
-                      "above 0, or leave --samples out"));
+    problems.add(
+        text("--samples ", request.samples,
+             " would all be the same text, as nothing is drawn at random; give a --temperature "
+             "above 0, or leave --samples out"));
   if (request.options.length_penalty != 0 && !writing.end)
     request.notices.push_back(text("--length-penalty ", request.options.length_penalty,
                                    " has no effect: texts of family ", model.family,
-                                   " have no end, so all that are compared are of one length"));
+                                   " have no end token, so all candidates have one length"));
 }
 
 /// One text leaves data parallel devices nothing to do.
@@ -73,10 +74,9 @@ void find_mesh_problems(const ParallelConfig& parallel, const ModelConfig& model
                         Problems& problems) {
   problems.add(tessera::problems(parallel, model));
   if (!problems.empty() || parallel.data() == 1) return;
-  problems.add(text("devices ", parallel.devices, " are more than tensor-model-parallel-size ",
+  problems.add(text("devices ", parallel.devices, " is more than tensor-model-parallel-size ",
                     parallel.tensor, " x pipeline-model-parallel-size ", parallel.pipeline,
-                    " can use for a text; raise one of these, or give devices ",
-                    parallel.tensor * parallel.pipeline));
+                    "; raise one of these, or give devices ", parallel.tensor * parallel.pipeline));
 }
 
 void require_taken(const Console& console) {
@@ -98,7 +98,7 @@ std::unique_ptr<OutputFile> output_file(const std::string& path) {
   if (path.empty()) return nullptr;
   if (faccessat(AT_FDCWD, path.c_str(), W_OK, AT_EACCESS) != 0 && errno != ENOENT)
     fail(Fault::Resource, "--output '", path,
-         "' may not be written: ", std::generic_category().message(errno),
+         "' is not writable: ", std::generic_category().message(errno),
          "; change its permissions, or give another file");
   return std::make_unique<OutputFile>(path);
 }
@@ -184,7 +184,7 @@ WritingSource open_source(SampleRequest& request, RunConfig& config, Problems& p
   const Task task = task_of(config.model);
   if (!task.text)
     fail(Fault::Usage, "'", request.checkpoint, "' is a model of family ", config.model.family,
-         ", which writes no text; give a checkpoint of one that does");
+         ", which writes no text; give a checkpoint of a family that does");
   find_mesh_problems(config.parallel, config.model, problems);
   const TextWriting writing = writing_to_an_end(*task.text, config, recorded.vocabulary);
   fit_to_task(request, writing, config.model, problems);

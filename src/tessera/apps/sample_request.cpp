@@ -17,24 +17,24 @@ std::vector<Flag> own_flags() {
       {"prompt",
        {},
        "TEXT",
-       "what the text begins with [a new line]; of a translation, the source that is translated",
+       "start of the text [a new line]; for translations, the source",
        "",
        false,
        "",
        true},
-      {"prompts", {}, "FILE", "prompts, one in each line, instead of --prompt"},
-      {"input", {}, "FILE", "of translations: the same as --prompts"},
-      {"samples", {"num-return-sequences"}, "N", "texts of each prompt [1]"},
+      {"prompts", {}, "FILE", "prompts, one per line, instead of --prompt"},
+      {"input", {}, "FILE", "for translations: the same as --prompts"},
+      {"samples", {"num-return-sequences"}, "N", "texts per prompt [1]"},
       {"stop",
        {},
        "TEXT",
-       "end a text before this one; several may be given. It ends at the end token anyway",
+       "stop before this text, in addition to the end token; can be repeated",
        "",
        true},
       {"output",
        {},
        "FILE",
-       "write there, and not on the screen: translations one in each line, other texts as JSON "
+       "write to this file instead of the screen: translations one per line, other texts as JSON "
        "lines with prompt and text"},
       {"overwrite", {}, "", "replace the file of --output where it exists", "", false},
       {"rows", {"batch-size"}, "N", "how many of several texts are written at a time [16]"},
@@ -74,7 +74,7 @@ void read_texts(ParsedFlags& parsed, SampleRequest& out) {
     std::string path = parsed.take_value(name);
     if (given && path.empty()) problems.add(text("--", name, " is empty; give a file"));
     if (path == "-")
-      problems.add(text("--", name, " - is no file; ",
+      problems.add(text("--", name, " - is not a file; ",
                         name == std::string_view("output")
                             ? "without --output texts are written to standard output"
                             : "save what standard input gives to a file first",
@@ -85,7 +85,7 @@ void read_texts(ParsedFlags& parsed, SampleRequest& out) {
   for (const char* name : {"prompts", "input"}) {
     if (parsed.find(name) == nullptr) continue;
     if (!out.texts_flag.empty())
-      problems.add("--prompts and --input both name a file of prompts; give one of them");
+      problems.add("--prompts and --input both name a file of prompts; give one");
     out.texts = file(name), out.texts_flag = name;
   }
   const std::string at_a_time = parsed.take_value("rows");
@@ -94,10 +94,9 @@ void read_texts(ParsedFlags& parsed, SampleRequest& out) {
   if (rows && (out.rows < 1 || out.rows > 10'000))
     problems.add(text("--rows is ", out.rows, "; it must be from 1 to 10000"), {"rows"});
   if (rows && out.texts_flag.empty() && out.samples == 1)
-    problems.add("--rows is of several texts; give --prompts or --samples, or leave --rows out");
+    problems.add("--rows needs several texts; give --prompts or --samples, or leave --rows out");
   if (out.prompt_given && !out.texts_flag.empty())
-    problems.add(
-        text("--prompt and --", out.texts_flag, " both say what to write from; give one of them"));
+    problems.add(text("--prompt and --", out.texts_flag, " both give prompts; give one"));
   std::error_code unknown;
   const bool overwrite = parsed.take_switch("overwrite");
   if (out.output.empty()) return;
@@ -147,14 +146,14 @@ SampleRequest read_sample_request(const Arguments& arguments, const OwnFamilies&
   out.options.seed = static_cast<std::uint64_t>(seed);
   if (out.options.beams > 1 && draws)
     problems.add(text("--beams ", out.options.beams,
-                      " draws nothing, so --temperature, --top-k and --top-p have no meaning; "
+                      " draws nothing at random, so --temperature, --top-k and --top-p do nothing; "
                       "leave them out, or give --beams 1"));
   if (out.samples > 1 && (out.options.beams > 1 || (out.warm && out.options.temperature == 0)))
     problems.add(text("--samples ", out.samples,
-                      " are all the same text where nothing is drawn; "
-                      "give a --temperature above 0, or leave --samples out"));
+                      " would all be the same text, as nothing is drawn at random; give a "
+                      "--temperature above 0, or leave --samples out"));
   if (out.options.beams == 1 && penalty)
-    problems.add("--length-penalty is of beam search; give --beams 2 or more, or leave it out");
+    problems.add("--length-penalty needs beam search; give --beams 2 or more, or leave it out");
   problems.add(tessera::problems(out.options), "--");
   std::vector<std::string> paths = parsed.words;
   if (parsed.find("checkpoint") != nullptr) paths.push_back(parsed.take_value("checkpoint"));

@@ -18,10 +18,10 @@ struct MachineField {
   std::string_view help = {};  // empty: the field's own, which may speak of training
 };
 inline constexpr MachineField kSampleMachineFields[] = {
-    {"devices", "devices, each a rank with threads of its own: the product of the next two [1]"},
+    {"devices", "devices, each a rank with its own threads: the product of the next two [1]"},
     {"tensor-model-parallel-size"},
     {"pipeline-model-parallel-size",
-     "pipeline stages: the layers are cut into so many parts, each on devices of its own [1]"},
+     "pipeline stages: the layers are cut into N parts, each on its own devices [1]"},
     {"machine"},
     {"distributed-timeout"},
     {"device"},
@@ -30,8 +30,8 @@ inline constexpr MachineField kSampleMachineFields[] = {
     {"max-isa"},
     {"amx"},
     {"f32-products",
-     "how matrices of f32 are multiplied: on tiles (amx), or by multiply-adds (fma); auto: what is "
-     "faster on this machine, as measured once"},
+     "how f32 matrices are multiplied: on tiles (amx), or by multiply-adds (fma); auto: the faster "
+     "one on this machine, measured once"},
     {"pack-weights"}};
 
 /// All flags of the command: its own, and those fields.

@@ -10,8 +10,8 @@ namespace tessera {
 
 int score_command(const Arguments& arguments, Console& console, const OwnFamilies&) {
   const std::vector<Flag> flags = {
-      {"hypotheses", {}, "FILE", "the translations to score, one in each line", "", false},
-      {"references", {}, "FILE", "what they should be, one in each line", "", false},
+      {"hypotheses", {}, "FILE", "the translations to score, one per line", "", false},
+      {"references", {}, "FILE", "the reference translations, one per line", "", false},
   };
   Problems problems;
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
@@ -27,12 +27,11 @@ int score_command(const Arguments& arguments, Console& console, const OwnFamilie
   for (const char* name : {"hypotheses", "references"}) {
     if (parsed.find(name) == nullptr)
       problems.add(
-          text(name, " is missing; give a file with a text in each line, like --", name, " FILE"));
+          text(name, " is missing; give a file with one text per line, like --", name, " FILE"));
   }
   for (const std::string& word : parsed.words)
-    problems.add(text("'", word,
-                      "' belongs to no flag; give files by --hypotheses and "
-                      "--references"));
+    problems.add(
+        text("'", word, "' belongs to no flag; give files with --hypotheses and --references"));
   problems.raise();
   const std::string hypotheses = parsed.take_value("hypotheses"),
                     references = parsed.take_value("references");
@@ -40,7 +39,7 @@ int score_command(const Arguments& arguments, Console& console, const OwnFamilie
   if (ours.size() != theirs.size())
     fail(Fault::Data, "'", hypotheses, "' has ", counted(std::ssize(ours), "line"), " and '",
          references, "' has ", counted(std::ssize(theirs), "line"),
-         "; give one reference for each hypothesis, in their order");
+         "; give one reference per hypothesis, in the same order");
   console.out << to_text(corpus_bleu(ours, theirs)) << "\n";
   return 0;
 }

@@ -110,7 +110,7 @@ SearchMode search_mode_of(std::string_view name) {
     if (to_text(mode) == name) return mode;
     names.emplace_back(to_text(mode));
   }
-  fail(Fault::Usage, "unknown search mode '", name, "'; there are ", join(names));
+  fail(Fault::Usage, "unknown search mode '", name, "'; modes are ", join(names));
 }
 
 std::string search_text(const RunConfig& config, SearchMode mode, double memory_cap) {

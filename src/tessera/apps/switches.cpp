@@ -43,7 +43,7 @@ Arguments flags_of(const std::string& word, Problems& problems) {
   if (known == table.end() || is_its_flag(*known)) return {"--" + word};
   const bool given = equals != std::string::npos, wanted = known->value[0] != '\0';
   if (wanted != given) {
-    problems.add(given ? text("switch ", name, " takes no value, and has one in '", word, "'")
+    problems.add(given ? text("switch ", name, " takes no value, but has one in '", word, "'")
                        : text("switch ", name, " needs a value, like ", name, "=", known->sample));
     return {};
   }

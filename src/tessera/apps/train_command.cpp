@@ -40,12 +40,12 @@ void print_end(const TrainResult& result, const RunConfig& config, Console& cons
   // Where the screen is gone, whoever reads the errors still learns what became of the run.
   std::ostream& out = console.out.flush() ? console.out : console.err;
   // A run that goes on from a later step than it asks for has nothing to do.
-  out << ending << ": step " << s.steps << (s.steps > config.steps ? ", which is beyond " : " of ")
+  out << ending << ": step " << s.steps << (s.steps > config.steps ? ", beyond " : " of ")
       << config.steps << ", training loss " << loss(s.train_loss) << ", validation loss "
-      << loss(s.val_loss) << ", " << json_number(s.seconds) << " s; all of it is in "
+      << loss(s.val_loss) << ", " << json_number(s.seconds) << " s; all files are in "
       << config.output << "\n";
   if (result.ending != Ending::Finished)
-    out << "go on with " << flags_to_go_on(config.output) << "\n";
+    out << "resume with " << flags_to_go_on(config.output) << "\n";
 }
 
 /// The code of a run that did all its steps: parameters that give no finite loss are a failure,
@@ -55,12 +55,12 @@ int code_at_end(const TrainResult& result, const RunConfig& config, Console& con
   const std::optional<double> loss = result.summary.val_loss;
   if (!loss || std::isfinite(*loss)) return 0;
   return report_failure(
-      std::make_exception_ptr(
-          Error(Fault::Numerics,
-                text("the last validation loss is ", *loss, ": the parameters after step ",
-                     result.summary.steps, " are no good; lower --lr or --clip-grad, or lengthen ",
-                     "--lr-warmup-steps, and start again, or go on from an earlier checkpoint of '",
-                     config.output, "'"))),
+      std::make_exception_ptr(Error(
+          Fault::Numerics,
+          text("the last validation loss is ", *loss, ": the parameters after step ",
+               result.summary.steps, " are unusable; lower --lr or --clip-grad, or lengthen ",
+               "--lr-warmup-steps, and start again, or resume from an earlier checkpoint of '",
+               config.output, "'"))),
       console);
 }
 
@@ -74,19 +74,18 @@ struct Starting : TrainCallback {
 /// The fields, and what makes a plan of them.
 std::vector<Flag> training_flags(const OwnFamilies& families) {
   std::vector<Flag> out = field_flags(families);
-  out.insert(
-      out.begin(),
-      {{"auto",
-        {},
-        "",
-        "choose the fastest plan that fits this machine, of what no flag tells; see tessera "
-        "plan --auto",
-        "",
-        false},
-       memory_margin_flag(),
-       check_flag(),
-       {"overwrite", {}, "", "replace the run that --output holds", "", false},
-       {"plan", {}, "FILE", "run the plan that tessera plan --write-plan wrote", "", false}});
+  out.insert(out.begin(),
+             {{"auto",
+               {},
+               "",
+               "choose the fastest plan that fits this machine; flags you give are kept; see "
+               "tessera plan --auto",
+               "",
+               false},
+              memory_margin_flag(),
+              check_flag(),
+              {"overwrite", {}, "", "replace the run in --output", "", false},
+              {"plan", {}, "FILE", "run a plan written by tessera plan --write-plan", "", false}});
   for (const char* of_plan : {"write-plan", "html"})
     out.push_back({of_plan, {}, "FILE", "", "", false, "tessera plan --auto"});
   out.push_back(secret_file_flag());
@@ -272,7 +271,7 @@ std::string notice_of_changed_plan(const RunConfig& config, const std::vector<Se
   }
   if (changed.empty()) return "";
   return text("bytes and seconds of the plan '", path,
-              "' do not hold for this run, which differs in ", join(changed));
+              "' do not apply to this run, which differs in ", join(changed));
 }
 
 }  // namespace
@@ -289,19 +288,19 @@ AskedTraining read_training_flags(const Arguments& arguments, const OwnFamilies&
   if (parsed.find("plan") != nullptr) {
     out.plan_path = parsed.take_value("plan");
     out.problems.gather([&] {
-      require(!out.plan_path.empty(), "plan is empty; name a file that tessera plan --write-plan ",
-              "wrote, or leave it out");
+      require(!out.plan_path.empty(), "plan is empty; name a file written by tessera plan ",
+              "--write-plan, or leave it out");
       out.plan = parse_plan_file(read_file(out.plan_path, Fault::Usage), out.plan_path);
       planned = parse_config(out.plan->fields, out.plan_path, out.problems);
       for (const Setting& setting : planned) {
         const Field* const field = find_field(setting.key).field;
         require(field == nullptr || may_be_in_plan(*field), setting.source,
-                ": a plan does not decide that; give it as a flag beside --plan");
+                ": a plan does not set it; give it as a flag beside --plan");
       }
     });
     if (out.automatic)
       out.problems.add(
-          text("--auto makes a plan, and --plan ", out.plan_path, " is one; give one of the two"));
+          text("--auto makes a plan, and --plan ", out.plan_path, " is one; give one"));
   }
   out.help = parsed.help;
   for (const std::string& word : parsed.words)

@@ -108,8 +108,8 @@ std::string overflow_of(const std::vector<StepTrace>& one) {
   for (std::size_t i = 0; i < one.size(); ++i) {
     const std::string name = not_finite_of(one[i]);
     if (!name.empty())
-      return text("one device by itself computes inf or nan, first in step ", i + 1, " (", name,
-                  "), so there is nothing to compare a mesh with; lower --lr");
+      return text("one device alone computes inf or nan, first in step ", i + 1, " (", name,
+                  "), so nothing can be compared; lower --lr");
   }
   return {};
 }
@@ -120,9 +120,9 @@ int verify_on(Communicator* launched, const VerifyRequest& request, Console& con
         << "tessera verify --preset NAME --devices N [FLAG...]\n\n"
            "Runs --steps training steps (3 unless given) on random tokens, on one device and "
            "on the mesh,\nand compares loss, gradient norm, gradients and updated "
-           "parameters. A relative error above 1e-4\nis a failure: exit code 6. Takes "
-           "the flags of tessera train; --json prints every error as JSON, and --check\ninterprets "
-           "the programs before and after each pass of the compiler, and compares all results.\n";
+           "parameters. A relative error above 1e-4\nis a failure: exit code 6. Takes the flags of "
+           "tessera train; --json prints every error as JSON; --check\ninterprets the programs "
+           "before and after each compiler pass, and compares all results.\n";
     return 0;
   }
   const RunConfig config = complete_config(launched, request, console);

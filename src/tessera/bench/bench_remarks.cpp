@@ -91,11 +91,10 @@ std::vector<std::string> notes(const BenchReport& report) {
   std::vector<std::string> out;
   if (report.stopped)
     out.push_back(text("stopped on request: not all of the ", grouped(report.turns),
-                       " turns were taken, and some may be cut short"));
+                       " turns ran, and some may be cut short"));
   for (const std::string& what : report.left_out) out.push_back("left out: " + what);
   if (report.turns == 1 && report.results.size() > 1)
-    out.push_back(
-        "there was one round, so nothing shows whether turns agree: take ratios as rough");
+    out.push_back("there was one round, so agreement of turns is unknown and ratios are rough");
   for (const std::string& problem : report.peer_problems)
     out.push_back("a peer was not measured: " + problem);
   double others = 0;
@@ -123,9 +122,8 @@ std::vector<std::string> notes(const BenchReport& report) {
     if (!said && !s.kernels.empty()) out.push_back(text("kernels of ", s.name, ": ", kernels(s)));
   }
   if (others > kBusy)
-    out.push_back(
-        text("other programs took up to ", format("%.0f", 100 * others),
-             "% of the cores during a turn, so times are longer than on an idle machine"));
+    out.push_back(text("other programs used up to ", format("%.0f", 100 * others),
+                       "% of the cores during a turn, so times are too long"));
   return out;
 }
 

@@ -29,12 +29,11 @@ constexpr double kSameLoss = 1e-3;  // relative: f32 summed in another order, fo
 std::string why_no_peer(const RunConfig& config) {
   const std::string_view family = config.model.family.name();
   if (family != kCausal && family != kMasked)
-    return text("no peer has models of family ", family, "; ", kCausal, " and ", kMasked,
-                " have one");
+    return text("no peer has models of family ", family, ", only of ", kCausal, " and ", kMasked);
   if (config.optimizer.kind != OptimizerKind::AdamW)
-    return "peers train by AdamW alone; leave --optimizer out";
+    return "peers train only with AdamW; leave --optimizer out";
   if (!config.no_weight_decay_for.empty())
-    return "peers have no groups of parameters; leave --no-weight-decay-for out";
+    return "peers have no parameter groups; leave --no-weight-decay-for out";
   return "";
 }
 

@@ -76,7 +76,7 @@ void TurnReader::read(const std::string& line) {
     }
   } catch (const nlohmann::json::exception&) {
     turn_.failure =
-        text("it wrote '", printable(line.substr(0, 100)), "', which is no line of a turn");
+        text("it wrote '", printable(line.substr(0, 100)), "', which is not a line of a turn");
   }
 }
 

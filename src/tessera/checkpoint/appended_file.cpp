@@ -58,7 +58,7 @@ std::string AppendedFile::late_notice() {
   const bool was_late = std::exchange(late_, !problem.empty());
   if (problem.empty() || was_late) return "";
   return text(problem,
-              "; training goes on, and its lines are kept in memory until they can be written");
+              "; training continues, and its lines are kept in memory until they can be written");
 }
 
 std::string AppendedFile::removed() const {

@@ -146,7 +146,7 @@ void require_space(const std::string& folder, std::int64_t bytes) {
   if (error || space.available >= static_cast<std::uintmax_t>(bytes)) return;
   fail(Fault::Resource, "cannot save a checkpoint in '", folder, "': it takes ", bytes_text(bytes),
        " but only ", bytes_text(static_cast<std::int64_t>(space.available)),
-       " are free; free some space or keep fewer checkpoints");
+       " is free; free some space or keep fewer checkpoints");
 }
 
 std::string remove_folder(const FileCalls& calls, const std::string& folder) {

@@ -179,7 +179,7 @@ std::string discard(const FileCalls& calls, const std::string& folder, const std
 void fail_to_find(const std::string& path) {
   std::error_code refused;
   if (!fs::exists(path, refused) && refused == std::errc::permission_denied)
-    fail(Fault::Resource, "cannot look at '", path, "': ", refused.message(),
+    fail(Fault::Resource, "cannot access '", path, "': ", refused.message(),
          "; check its permissions and its folder's");
   if (!fs::exists(path, refused))
     fail(Fault::Checkpoint, "no checkpoint '", path, "'", near_files(path));

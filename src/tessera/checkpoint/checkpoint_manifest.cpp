@@ -90,10 +90,8 @@ void require_room_for_tensors(const CheckpointRecord& record) {
     sizes.push_back(tessera::text(key, " ", written.size()));
   }
   if (all > kMost)
-    fail(Fault::Data, "what each checkpoint is to record takes ", all, " bytes (", join(sizes),
-         ") but at most ", kMost,
-         " are allowed; give a smaller tokenizer, or a config.json "
-         "without what no model needs");
+    fail(Fault::Data, "the texts to record in each checkpoint take ", all, " bytes (", join(sizes),
+         ") but at most ", kMost, " are allowed; give a smaller tokenizer or config.json");
 }
 
 std::string seal_manifest(std::string_view object) {
@@ -128,7 +126,7 @@ Manifest parse_manifest(std::string_view text, const std::string& path) {
   out.record.step = in.integer("step", 0);
   out.record.samples = in.integer("samples", 0);
   for (const auto& [key, value] : in.object("texts").items()) {
-    if (!value.is_string()) in.bad("the text '", key, "' is no string");
+    if (!value.is_string()) in.bad("the text '", key, "' is not a string");
     out.record.texts[key] = value.get<std::string>();
   }
   out.block_bytes = in.integer("block_bytes", 1, kBlockBytes);
@@ -202,7 +200,7 @@ ManifestFile parse_file(const Fields& in) {
   // Not a hidden file, not a path that leaves the folder.
   if (out.name.empty() || out.name.size() > kLongest || !plain || out.name.front() == '.' ||
       out.name == kManifestName)
-    in.bad("'", out.name, "' is no name of a data file");
+    in.bad("'", out.name, "' is not a name of a data file");
   return out;
 }
 
@@ -218,7 +216,7 @@ ManifestTensor parse_tensor(const Fields& in, const Manifest& manifest, std::int
   const auto known = std::find(graph_words::kRoles.begin(), graph_words::kRoles.end(), role);
   out.entry.role = static_cast<Role>(known - graph_words::kRoles.begin());
   if (known == graph_words::kRoles.end() || !is_saved(out.entry.role))
-    in.bad("'", role, "' is no role of a saved tensor");
+    in.bad("'", role, "' is not a role of a saved tensor");
 
   const Shape& shape = out.entry.type.shape;
   const json& slices = in.array("slices");
@@ -262,7 +260,7 @@ TensorGrid parse_cuts(const Fields& in, const Shape& shape, std::int64_t most_ce
   std::int64_t cells = 1;
   for (int d = 0; d < out.shape.ndim(); ++d) {
     const json& list = dims[static_cast<std::size_t>(d)];
-    if (!list.is_array()) in.bad("the cuts of a dim are no list");
+    if (!list.is_array()) in.bad("the cuts of a dim are not a list");
     std::int64_t above = 0;
     for (const json& cut : list) {
       if (!cut.is_number_unsigned() ||
@@ -293,7 +291,7 @@ TensorGrid grid_of_runs(const Fields& in, const TensorType& type, const std::str
     // Only a tensor without elements has a slice without bytes: a reader goes from slice to slice.
     const std::int64_t bytes = s.integer("bytes", numel == 0 ? 0 : 1, type.bytes() - at);
     if (bytes % width != 0)
-      s.bad("its ", bytes, " bytes hold no whole number of ", to_text(type.dtype));
+      s.bad("its ", bytes, " bytes are not a whole number of ", to_text(type.dtype));
     at += bytes;
   }
   if (at != type.bytes())
@@ -307,7 +305,7 @@ TensorType parse_tensor_type(const Fields& in) {
   try {
     type.dtype = parse_dtype(dtype);
   } catch (const Error&) {
-    in.bad("'", dtype, "' is no dtype that this tessera knows");
+    in.bad("'", dtype, "' is not a dtype that this tessera knows");
   }
   const json& dims = in.array("shape");
   if (dims.size() > static_cast<std::size_t>(Shape::kMaxDims)) in.bad("too many dims");

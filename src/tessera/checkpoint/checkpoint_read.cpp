@@ -95,7 +95,7 @@ void Checkpoint::read(std::string_view name, std::span<std::byte> into) const {
   if (static_cast<std::int64_t>(into.size()) != entry.type.bytes()) {
     fail(Fault::Checkpoint, "checkpoint '", path_, "': tensor '", name, "' is ", entry.type, " of ",
          entry.type.bytes(), " bytes but ", into.size(),
-         " are wanted; it belongs to another model");
+         " are expected; it belongs to another model");
   }
   read_box(entry, Box::whole(entry.type.shape), entry.type.shape.strides(), into);
 }
@@ -110,7 +110,7 @@ void Checkpoint::read_shard(std::string_view name, const Sharding& sharding, con
   if (static_cast<std::int64_t>(into.size()) != wanted) {
     fail(Fault::Checkpoint, "checkpoint '", path_, "': a shard of tensor '", name, "', ",
          entry.type, ", has ", wanted, " bytes but ", into.size(),
-         " are wanted; it belongs to another model");
+         " are expected; it belongs to another model");
   }
   std::fill(into.begin(), into.end(), std::byte{0});
   read_box(entry, shard_box(shape, sharding, mesh, at),
@@ -168,7 +168,7 @@ std::optional<std::string> latest_checkpoint(const std::string& folder,
     if (notices != nullptr) notices->push_back(line);
   };
   for (const std::string& name : scan_checkpoints(folder).leftover) {
-    note(text("'", folder, "/", name, "' is no finished checkpoint: it is passed over, ",
+    note(text("'", folder, "/", name, "' is an unfinished checkpoint: skipped, ",
               "and removed by the next save"));
   }
   const std::vector<std::string> committed = list_checkpoints(folder);
@@ -176,7 +176,7 @@ std::optional<std::string> latest_checkpoint(const std::string& folder,
   for (auto path = committed.rbegin(); path != committed.rend(); ++path) {
     const std::vector<std::string> problems = verify_folder(*path, judge);
     if (problems.empty()) return *path;
-    note(text("checkpoint '", *path, "' is passed over: ", problems.front()));
+    note(text("checkpoint '", *path, "' is skipped: ", problems.front()));
     if (newest_problem.empty()) newest_problem = problems.front();
   }
   if (committed.empty()) return {};
@@ -245,7 +245,7 @@ std::vector<std::string> verify_checkpoints(const std::string& path, const Check
   if (went.size() == all.size())
     fail(Fault::Checkpoint, "all checkpoints of '", path,
          "' were removed while they were read: ", join(went),
-         "; name another one, or the folder of a run");
+         "; give another one, or the folder of a run");
   if (gone != nullptr) *gone = std::move(went);
   return out;
 }

@@ -168,7 +168,7 @@ std::string give_name(const FileCalls& calls, const std::string& folder, Unfinis
     flush_folder(calls, folder);
     return path;
   }
-  fail(Fault::Resource, "cannot save a checkpoint: each new name in '", folder,
+  fail(Fault::Resource, "cannot save a checkpoint: every new name in '", folder,
        "' is taken; let only one run save there");
 }
 

@@ -83,8 +83,8 @@ void SharedFolderProbe::require(const std::vector<std::string>& answers) const {
     fail(Fault::Resource, "rank ", rank, " of ", answers.size(), ", on host ",
          answer.substr(0, end), ", does not share the folder '", absolute(folder_),
          "' with rank 0, on host ", host(), ": ", problem,
-         "; every rank writes its own part of a checkpoint, so give an --output on a file "
-         "system that all hosts share");
+         "; every rank writes its part of a checkpoint, so give an --output on a file system "
+         "shared by all hosts");
   }
 }
 

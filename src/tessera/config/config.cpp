@@ -21,7 +21,7 @@ CpuChoices choices_of(const RunConfig& config, const CpuChoices& machine) {
             ", the highest of this machine; give that or a lower one");
   }
   require(config.amx || config.max_isa == "auto" || out.isa < Isa::Amx, "max-isa ", config.max_isa,
-          " and no-amx disagree; give one of them");
+          " and no-amx disagree; give one");
   if (!config.amx) out = out.at_most(Isa::Avx512Bf16);
   require(
       config.pack_weights == "auto" || config.pack_weights == "yes" || config.pack_weights == "no",
@@ -35,8 +35,7 @@ CpuChoices choices_of(const RunConfig& config, const CpuChoices& machine) {
             to_text(machine.isa),
             " is the highest instruction set of this machine; give auto or fma");
     require(out.isa >= Isa::Amx, "f32-products amx and ",
-            config.amx ? text("max-isa ", config.max_isa) : "no-amx",
-            " disagree; give one of them");
+            config.amx ? text("max-isa ", config.max_isa) : "no-amx", " disagree; give one");
   }
   if (products) out.f32_products = *products;
   return out.at_most(out.isa);  // below amx there is one way to multiply

@@ -59,7 +59,7 @@ void find_problems(const RunConfig& config, Problems& problems) {
   if (!tokenizer.none()) {
     if (config.vocabulary != VocabularyKind::Tokenizer)
       problems.add(text("tokenizer is '", name_of(tokenizer), "' but vocabulary is ",
-                        to_text(config.vocabulary), "; give one of the two"),
+                        to_text(config.vocabulary), "; give one"),
                    {"tokenizer", "vocabulary"});
     problems.gather([&] { require_complete(tokenizer); },
                     {"tokenizer", "tokenizer-type", "vocab-file", "merge-file", "vocab-extra-ids"});
@@ -71,18 +71,17 @@ void find_problems(const RunConfig& config, Problems& problems) {
   }
   if (tokenizer.none() && config.vocabulary == VocabularyKind::Tokenizer)
     problems.add(
-        "vocabulary is tokenizer, and none is given; give its file or folder, like "
+        "vocabulary is tokenizer, but no tokenizer is given; give its file or folder, like "
         "--tokenizer-name-or-path gpt2/tokenizer.json",
         {"tokenizer", "vocabulary"});
   find_row_problems(config, problems);
   const std::int64_t least = vocabulary_for(config.model.family, kByteTokens);
   if (config.vocabulary == VocabularyKind::Bpe && config.model.vocabulary < least)
-    problems.add(
-        text("vocab-size ", config.model.vocabulary,
-             " has no room for what vocabulary bpe begins with, the ", kByteTokens, " bytes and ",
-             least - kByteTokens, " special tokens of family ", config.model.family,
-             "; give at least ", least, ": how many tokens there are to be, like 8000"),
-        {"vocab-size", "vocabulary", "family"});
+    problems.add(text("vocab-size ", config.model.vocabulary,
+                      " has no room for the base of vocabulary bpe, ", kByteTokens, " bytes and ",
+                      least - kByteTokens, " special tokens of family ", config.model.family,
+                      "; give at least ", least, ", like 8000"),
+                 {"vocab-size", "vocabulary", "family"});
   problems.add(tessera::problems(config.optimizer));
   problems.gather([&] { parse_split(config.split); }, {"split"});
   if (of_model.empty() && config.model.context > 0)
@@ -143,15 +142,15 @@ void find_precision_problems(const RunConfig& config, Problems& problems) {
   for (const auto& [name, asked] :
        {std::pair("bf16", config.bf16), std::pair("mixed-precision", config.mixed_precision)}) {
     if (asked && config.fp16)
-      problems.add(text(written(name), " computes in bf16, and ", written("fp16"),
-                        " in f16; give one of the two, or take one back: no-fp16, no-", name),
+      problems.add(text(written(name), " computes in bf16, but ", written("fp16"),
+                        " in f16; give one, or cancel one: no-fp16, no-", name),
                    {name, "fp16"});
   }
   const std::optional<Precision> precision = precision_of(config);
   const DType computed = precision ? precision->compute : DType::F32, sums = sums_of(config);
   if (sums != DType::F32 && sums != computed)
     problems.add(text("reduce-dtype ", sums, ", but the run computes in ", computed,
-                      "; gradients can be added up in f32 or in the 16-bit floats of the run: ",
+                      "; gradients can be summed in f32 or in the run's 16-bit floats: ",
                       precision ? text("give reduce-dtype f32 or ", computed)
                                 : text("leave reduce-dtype out, or add ",
                                        sums == DType::BF16 ? "bf16" : "fp16")),
@@ -167,6 +166,10 @@ void find_device_problems(const RunConfig& config, Problems& problems) {
                  {"device"});
     return;
   }
+  if (config.remote_device == kRemoteFile)
+    problems.add(text("remote-device ", kRemoteFile, " keeps tensors in a file, which device ",
+                      device, " cannot; give remote-device ", kRemoteMemory, ", or leave it out"),
+                 {"remote-device", "device"});
   if (!config.profile.empty())
     problems.add(text("profile records the kernels of processors, and device is ", device,
                       "; leave one of the two out"),
@@ -186,9 +189,10 @@ void find_parts_problem(const RunConfig& config, Problems& problems) {
                       "; lower one of the sizes, or give devices ", parts),
                  kParts);
   } else {
-    problems.add(text(product, ", of which devices ", p.devices, " is no multiple; give devices ",
-                      p.devices / parts * parts, " or ", (p.devices / parts + 1) * parts),
-                 kParts);
+    problems.add(
+        text(product, ", of which devices ", p.devices, " is not a multiple; give devices ",
+             p.devices / parts * parts, " or ", (p.devices / parts + 1) * parts),
+        kParts);
   }
 }
 
@@ -207,8 +211,7 @@ void find_batch_problems(const RunConfig& config, Problems& problems) {
         global % data == 0
             ? text("micro-batch-size can be ", divisors(global / data))
             : text(
-                  "without equal shares there are no micro-batches: give micro-batch-size 0, or "
-                  "global-batch-size ",
+                  "micro-batches need equal shares: give micro-batch-size 0, or global-batch-size ",
                   global / data * data, " or ", (global / data + 1) * data);
     problems.add(
         text("micro-batch-size ", micro, " x ", data,

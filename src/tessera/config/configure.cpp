@@ -72,7 +72,7 @@ std::vector<Meant> meant(const std::vector<Setting>& settings, std::string_view 
     } else if (earlier->values != values) {
       problems.add(text(as_written(*earlier), " and ",
                         as_written({field, values, setting.source, found.negated}),
-                        " disagree; both tell ", field->name, ", give one"));
+                        " disagree: both set ", field->name, "; give one"));
     }
   }
   if (unknown > kMostUnknown)
@@ -136,9 +136,9 @@ void note_asked(const std::vector<Meant>& file, const std::vector<Meant>& flags,
 void note_unread_packing(const RunConfig& config, std::vector<std::string>& notices) {
   const auto asked = config.given.find("pack-weights");
   if (!config.graph_optimization && asked != config.given.end() && config.pack_weights == "yes")
-    notices.push_back(text(asked->second,
-                           " does nothing: packing weights is a part of graph-optimization, which "
-                           "is off"));
+    notices.push_back(
+        text(asked->second,
+             " does nothing: packing weights is part of graph-optimization, which is off"));
 }
 
 /// Two fields that answer one question.
@@ -148,10 +148,10 @@ struct Rivals {
   std::string_view means;                // the value of `name` for which `other` stands
   std::string_view because;
 };
-constexpr std::string_view kLength = "both say how long the run is";
-constexpr std::string_view kZero = "both say what data parallel devices share out";
-constexpr std::string_view kRecomputed = "both say what backward computes again";
-constexpr std::string_view kSixteenBits = "both say whether the run computes in bf16";
+constexpr std::string_view kLength = "both set the length of the run";
+constexpr std::string_view kZero = "both set what data parallel devices shard";
+constexpr std::string_view kRecomputed = "both set what backward recomputes";
+constexpr std::string_view kSixteenBits = "both set whether the run computes in bf16";
 constexpr Rivals kRivals[] = {
     {"epochs", "steps", "0", "", "", kLength},
     {"zero-stage", "zero-1-memory-optimization", "", "false", "1", kZero},
@@ -267,9 +267,9 @@ void settle_remote_device(const std::vector<Meant>& file, const std::vector<Mean
   config.offload_optimizer = optimizer, config.offload_gradients = gradients;
   if (!optimizer && !gradients)
     problems.add(text("remote-device ", config.remote_device,
-                      " with neither offload-optimizer nor offload-gradients has nothing to hold; "
+                      " with neither offload-optimizer nor offload-gradients offloads nothing; "
                       "give remote-device ",
-                      kRemoteNone, ", or say what to offload, as offload-parameters"));
+                      kRemoteNone, ", or an offload flag, like offload-parameters"));
 }
 
 }  // namespace
@@ -307,7 +307,7 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
     if (flag == nullptr) {
       apply(setting, config, problems);
     } else if (flag->values != setting.values) {
-      notices.push_back(text(as_written(*flag), " overrules ", setting.source, ", which says ",
+      notices.push_back(text(as_written(*flag), " overrides ", setting.source, ", which is ",
                              written_values(setting)));
     }
   }

@@ -150,7 +150,7 @@ void find_unread_fields(const RunConfig& config, Problems& problems) {
       const Field* const field = find_field(read.name).field;
       if (field == nullptr || field->group != FieldGroup::Model || field->name != read.name)
         problems.add(text("family ", family.name, " reads '", read.name,
-                          "', which is no field of a model", near_fields(read.name)),
+                          "', which is not a model field", near_fields(read.name)),
                      {kFamilyField});
     }
   };

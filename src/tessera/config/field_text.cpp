@@ -171,7 +171,7 @@ void Reader::within(double number, std::string_view what) const {
 void read_number(std::string_view source, std::string_view value, std::int64_t* to) {
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), *to);
   require(error != std::errc::result_out_of_range, source, " is ", value,
-          ", which 64 bits do not hold; give a whole number like 100");
+          ", which does not fit 64 bits; give a whole number like 100");
   require(error == std::errc{} && end == value.data() + value.size(), source, " is '", value,
           "'; it must be a whole number, like 100");
 }
@@ -182,7 +182,7 @@ void read_number(std::string_view source, std::string_view value, double* to) {
   if (error == std::errc::result_out_of_range && whole &&
       std::abs(std::strtod(std::string(value).c_str(), nullptr)) < 1)
     fail(Fault::Usage, source, " is ", value,
-         ", which is nearer to 0 than 64 bits hold; give 0, or a number like 1e-300");
+         ", which is closer to 0 than 64 bits can hold; give 0, or a number like 1e-300");
   require(error != std::errc::result_out_of_range && !(whole && !std::isfinite(*to)), source,
           " is ", value, "; it must be a finite number, like 0.1");
   require(error == std::errc{} && whole, source, " is '", value,

@@ -11,26 +11,24 @@ namespace {
 struct Hint {
   std::string_view name;
   std::string_view meant;  // a field; empty: there is none
-  std::string_view instead = "here it is ";
+  std::string_view instead = "use ";
   std::string_view value = "";  // to give it
 };
 
-constexpr std::string_view kFloats = "all in f32 is the default, 16-bit floats are asked for by ";
-constexpr std::string_view kNoExperts = "there are no experts today";
-constexpr std::string_view kNotNeeded = "there is nothing to set here; leave it out";
-constexpr std::string_view kMicroBatches =
-    "a step has global-batch-size samples, and computes so many at a time on a device: ";
-constexpr std::string_view kWarmup = "as a number of steps, it is ";
+constexpr std::string_view kFloats = "f32 is the default; for 16-bit floats use ";
+constexpr std::string_view kNoExperts = "experts are not supported";
+constexpr std::string_view kNotNeeded = "there is nothing to set; leave it out";
+constexpr std::string_view kMicroBatches = "the samples that a device computes at a time are ";
+constexpr std::string_view kWarmup = "as a number of steps, use ";
 constexpr std::string_view kOneProgram =
-    "the command says whether it trains, validates or predicts; leave it out";
-constexpr std::string_view kTracked =
-    "metrics.jsonl is always written, and events for TensorBoard by ";
-constexpr std::string_view kLaunch = "tessera launch -n N starts N ranks; in one process it is ";
-constexpr std::string_view kWhole = "the best plan of devices, stages and memory is chosen by ";
+    "the command determines whether it trains, validates or predicts; leave it out";
+constexpr std::string_view kTracked = "metrics.jsonl is always written; for TensorBoard use ";
+constexpr std::string_view kLaunch = "tessera launch -n N starts N ranks; in one process use ";
+constexpr std::string_view kWhole = "to choose the best plan of devices, stages and memory, use ";
 constexpr std::string_view kGpu = "for GPUs give pjrt:cuda or pjrt:rocm to ";
 
 constexpr std::string_view kOfSample =
-    "how long a text is that the model writes is a flag of tessera sample, --tokens";
+    "for the length of written texts use tessera sample --tokens";
 
 /// Of two rows of a name, the second is for commands that lack what the first means.
 constexpr Hint kHints[] = {
@@ -99,10 +97,10 @@ constexpr Hint kHints[] = {
     {"eod-id", "eod-token"},
     {"expert-model-parallel-size", "", kNoExperts},
     {"num-experts", "", kNoExperts},
-    {"recompute-activations", "recompute-granularity", "here it is ", " selective"},
+    {"recompute-activations", "recompute-granularity", "use ", " selective"},
     {"gradient-checkpointing", "checkpoint-activations"},
     {"activation-checkpointing", "checkpoint-activations"},
-    {"cpu-offload", "remote-device", "here it is ", " cpu"},
+    {"cpu-offload", "remote-device", "use ", " cpu"},
     {"offload-optimizer-device", "remote-device"},
     {"optimizer-cpu-offload", "offload-optimizer"},
     {"nvme-path", "offload-folder"},
@@ -117,8 +115,8 @@ constexpr Hint kHints[] = {
     {"precision", "bf16", kFloats},
     {"half", "fp16"},
     {"amp", "mixed-precision"},
-    {"grad-reduce-in-bf16", "reduce-dtype", "here it is ", " bf16"},
-    {"accumulate-allreduce-grads-in-fp32", "reduce-dtype", "here it is ", " f32"},
+    {"grad-reduce-in-bf16", "reduce-dtype", "use ", " bf16"},
+    {"accumulate-allreduce-grads-in-fp32", "reduce-dtype", "use ", " f32"},
     {"communication-data-type", "reduce-dtype"},
     {"grad-accum-dtype", "reduce-dtype"},
     {"grad-reduce-dtype", "reduce-dtype"},
@@ -208,7 +206,7 @@ constexpr Hint kHints[] = {
     {"lr-warmup-samples", "lr-warmup-steps", kWarmup},
     {"lr-decay-samples", "lr-decay-steps", kWarmup},
     {"train-samples", "steps", kWarmup},
-    {"rampup-batch-size", "", "a batch has one size in a run; raise it in a run that goes on"},
+    {"rampup-batch-size", "", "the batch size is constant in a run; raise it when you resume"},
     {"swiglu", "family", "it is the activation of llama, see "},
     {"group-query-attention", "kv-heads"},
     {"make-vocab-size-divisible-by", "vocab-size", "with the rows that are to be added, it is "},
@@ -284,7 +282,7 @@ std::string hint(std::string_view name, const std::vector<std::string>& known,
   const auto is_known = [&](std::string_view meant) {
     return std::find(known.begin(), known.end(), meant) != known.end();
   };
-  if (is_known(typed)) return text("here it is ", prefix, typed);
+  if (is_known(typed)) return text("use ", prefix, typed);
   for (const Hint& h : kHints) {
     if (h.name != typed) continue;
     if (h.meant.empty()) return std::string(h.instead);

@@ -25,8 +25,7 @@ std::optional<std::int64_t> parse_memory_cap(std::string_view cap) {
   const bool legal = failure == std::errc() && unit != std::end(kUnits);
   const double bytes = legal ? number * unit->bytes : 0;
   const bool large = failure == std::errc::result_out_of_range || bytes >= 0x1p62;
-  require(!large, "memory-cap is '", cap,
-          "', which is above 2^62 bytes: no machine has as many; give less, or none");
+  require(!large, "memory-cap is '", cap, "', which is above 2^62 bytes; give less, or none");
   require(legal && bytes >= 1, "memory-cap is '", cap,
           "'; give bytes, as 10GiB (10 x 2^30), 8GB (8e9), 512MiB or 10000000, or none");
   return static_cast<std::int64_t>(bytes);

@@ -134,7 +134,7 @@ const Preset& find_preset(std::string_view name) {
   }
   const std::vector<std::string> near = nearest(name, names);
   fail(Fault::Usage, "unknown preset '", name, "'; ",
-       near.empty() ? text("known are ", join(names)) : text("nearest: ", join(near)));
+       near.empty() ? text("presets are ", join(names)) : text("nearest: ", join(near)));
 }
 
 }  // namespace tessera

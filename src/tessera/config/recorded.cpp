@@ -27,16 +27,16 @@ const std::string& recorded(const Checkpoint& checkpoint, const char* name) {
   const auto found = texts.find(name);
   if (found == texts.end())
     fail(Fault::Checkpoint, "'", checkpoint.path(), "' has no text '", name,
-         "': no checkpoint of `tessera train`; give another one");
+         "', so it is not a checkpoint of `tessera train`; give another one");
   return found->second;
 }
 
 std::map<std::string, std::string> recorded_fields(const Checkpoint& checkpoint) {
   const auto json = nlohmann::json::parse(recorded(checkpoint, kRecordedConfig), nullptr, false);
-  if (!json.is_object()) refuse(checkpoint, "its configuration is no list of texts");
+  if (!json.is_object()) refuse(checkpoint, "its configuration is not a list of texts");
   std::map<std::string, std::string> out;
   for (auto it = json.begin(); it != json.end(); ++it) {
-    if (!it->is_string()) refuse(checkpoint, "'", it.key(), "' of its configuration is no text");
+    if (!it->is_string()) refuse(checkpoint, "'", it.key(), "' of its configuration is not a text");
     out[it.key()] = it->get<std::string>();
   }
   return out;
@@ -60,7 +60,7 @@ void check_config(const Checkpoint& checkpoint, RunConfig config, RecordedUse us
   if (problems.empty()) return;
   std::vector<std::string> all;
   for (const Error& error : problems.list()) all.emplace_back(error.what());
-  refuse(checkpoint, "no run has the configuration that it records: ", join(all, "; "));
+  refuse(checkpoint, "its recorded configuration is not valid: ", join(all, "; "));
 }
 
 /// Its weights mean today what they meant when they were trained.
@@ -79,7 +79,7 @@ void check_meaning(const Checkpoint& checkpoint, const ModelConfig& model) {
                                                           : "a newer version wrote it";
   fail(Fault::Checkpoint, "checkpoint '", checkpoint.path(), "' has weights of family ",
        model.family, " that mean something else in this version of Tessera: ", what,
-       "; use the version that trained them, or train anew");
+       "; use the version that trained them, or train again");
 }
 
 void check_counters(const Checkpoint& checkpoint) {

@@ -26,14 +26,14 @@ void find_label_problems(const RunConfig& config, Problems& problems) {
   if (!labels) return;
   if (config.text_column.empty() && !config.text_pair_column.empty())
     problems.add(text("text-pair-column is '", config.text_pair_column,
-                      "', and text-column is not given; give the column of first texts too"),
+                      "', and text-column is not given; give the column of the first texts too"),
                  {"text-column", "text-pair-column"});
   const std::string* const columns[] = {&config.text_column, &config.text_pair_column,
                                         &config.label_column};
   for (int i = 0; i < 3; ++i) {
     if (!columns[i]->empty() && *columns[i] == *columns[(i + 1) % 3])
       problems.add(text("two of text-column, text-pair-column and label-column are '", *columns[i],
-                        "'; give each a column of its own"),
+                        "'; give each its own column"),
                    {"text-column", "text-pair-column", "label-column"});
   }
 }
@@ -51,7 +51,7 @@ void find_row_problems(const RunConfig& config, Problems& problems) {
   if (trains_on_rows(config)) {
     if (!config.text_column.empty() && config.text_column == config.target_column)
       problems.add(text("text-column and target-column are both '", config.text_column,
-                        "'; give the column of sources and that of targets"),
+                        "'; give one column for sources and one for targets"),
                    {"text-column", "target-column"});
     if (config.packing == to_text(Packing::Bfd) &&
         !reads_field(config.model, "reset-attention-mask"))
@@ -63,9 +63,10 @@ void find_row_problems(const RunConfig& config, Problems& problems) {
   for (const std::string_view name : data_fields(rows::kRows)) {
     const auto given = config.given.find(name);
     if (given != config.given.end())
-      problems.add(text(given->second, " does nothing without text-column; give the column whose ",
-                        "texts train, or leave it out"),
-                   {name, "text-column"});
+      problems.add(
+          text(given->second, " does nothing without text-column; give the column of training ",
+               "texts, or leave it out"),
+          {name, "text-column"});
   }
 }
 

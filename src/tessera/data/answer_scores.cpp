@@ -99,8 +99,8 @@ double answer_f1(std::string_view prediction, std::string_view answer) {
 
 AnswerScores answer_scores(std::span<const std::string> predictions,
                            std::span<const std::vector<std::string>> answers) {
-  require(predictions.size() == answers.size(), "there are answers to ", predictions.size(),
-          " questions, and ", answers.size(), " questions; give as many of both");
+  require(predictions.size() == answers.size(), "there are predictions for ", predictions.size(),
+          " questions, but ", answers.size(), " questions; give as many of both");
   AnswerScores out;
   if (predictions.empty()) return out;
   static const std::vector<std::string> kNone = {""};

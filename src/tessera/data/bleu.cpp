@@ -114,8 +114,8 @@ std::vector<std::string> bleu_words(std::string_view given) {
 
 Bleu corpus_bleu(std::span<const std::string> hypotheses, std::span<const std::string> references) {
   require(hypotheses.size() == references.size(), "there are ", hypotheses.size(),
-          " hypotheses and ", references.size(),
-          " references; give one reference for each, in their order");
+          " hypotheses but ", references.size(),
+          " references; give one reference per hypothesis, in the same order");
   require(!hypotheses.empty(), "there is no hypothesis to score; give at least one");
   Bleu out;
   for (std::size_t i = 0; i < hypotheses.size(); ++i) {

@@ -19,10 +19,10 @@ std::vector<std::int64_t> parse_bucket_lengths(std::string_view words) {
     std::int64_t length = 0;
     const auto [end, failure] = std::from_chars(word.data(), word.data() + word.size(), length);
     require(failure == std::errc() && end == word.data() + word.size() && length >= 1,
-            "bucket-lengths is '", words, "', of which '", word, "' is no number of tokens; give ",
-            "numbers with commas between, like 32,64,128");
+            "bucket-lengths is '", words, "', of which '", word,
+            "' is not a number of tokens; give ", "numbers separated by commas, like 32,64,128");
     require(out.empty() || out.back() < length, "bucket-lengths is '", words,
-            "', which do not ascend; give the shortest first, and each once");
+            "', which is not ascending; give the shortest first, and each once");
     out.push_back(length);
   }
   return out;
@@ -97,7 +97,7 @@ std::string LengthBuckets::notice(std::span<const std::int64_t> tokens, std::int
     return text(std::round((1 - static_cast<double>(used) / all) * 1000) / 10, " %");
   };
   return text("buckets of up to ", join(options_.lengths), " tokens have ", join(sizes),
-              " samples, and a program each: ", counted(std::ssize(options_.lengths), "program"),
+              " samples, and one program each: ", counted(std::ssize(options_.lengths), "program"),
               " to train; padding takes ", padding(with), " of the tokens of an epoch (without ",
               "buckets: ", padding(without), ")");
 }

@@ -33,11 +33,11 @@ void leave_out_labels(TableRows& rows, std::span<const std::string> none) {
         ++count;
       }
       if (count > 0)
-        rows.notices.push_back(text(counted(count, "row"), " of '", rows.files[file].path, "' ",
-                                    count == 1 ? "has" : "have", " the label ", word,
-                                    ", which says that there is none, and ",
-                                    count == 1 ? "is" : "are",
-                                    " left out; if it is a class, give --classes with its number"));
+        rows.notices.push_back(
+            text(counted(count, "row"), " of '", rows.files[file].path, "' ",
+                 count == 1 ? "has" : "have", " the label ", word, ", which means no label, and ",
+                 count == 1 ? "is" : "are",
+                 " skipped; if it is a class, give --classes with the number of classes"));
     }
     const auto keep = [&](auto& column) {
       std::size_t row = 0;
@@ -72,8 +72,8 @@ void number_labels(const TableRows& rows, const RowsChoice& choice,
       const std::int32_t number = has_none ? kIgnoredLabel : numbers.of(name);
       if (number < 0 && !has_none)
         fail(Fault::Data, label_place(choice, rows, file, row), " has the label ",
-             label_names_text({&name, 1}), ", which is none of ", whose, ": ",
-             label_names_text(names), "; correct it, or give rows of all labels to train on");
+             label_names_text({&name, 1}), ", which is not among ", whose, ": ",
+             label_names_text(names), "; correct it, or train on rows with all labels");
       out.push_back({number});
     }
   }
@@ -84,7 +84,7 @@ NamedLabels read_classes(const RowsChoice& choice, const TableParts& rows) {
   auto [names, known] = chosen_label_names(all, choice.known_labels, choice.keeps_labels);
   if (!known)
     require_classes(names, std::ssize(all), "row", choice.classes, label_place(choice, rows.train));
-  const std::string_view whose = known ? "those that the model knows" : "those of rows that train";
+  const std::string_view whose = known ? "the model's labels" : "the labels of the training rows";
   std::vector<std::string> none;
   if (choice.tests) none = words_for_no_label(names);
   NamedLabels out{std::move(names), {}};

@@ -130,8 +130,7 @@ class DocumentSamples final : public Samples {
     }
     if (documents_.empty())
       fail(Fault::Data, "the ", trains ? "training" : "held-out", " part of ",
-           name_of_part(texts, part_),
-           " has no document of which something is to be predicted; give more rows",
+           name_of_part(texts, part_), " has no document with a token to predict; give more rows",
            trains ? "" : ", or hold out more of them");
     if (options_.packing == Packing::None)
       return {part_, lengths, options_.seed, options_.most, options_.buckets};

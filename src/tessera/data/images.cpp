@@ -21,8 +21,9 @@ const StoredTensor& tensor_of(const SafetensorsFile& file, const char* name, int
                               const char* shape) {
   const StoredTensor* const found = file.find(name);
   if (found == nullptr)
-    fail(Fault::Data, "'", file.path(), "' has no tensor '", name, "'; pictures are ", kPixels,
-         " [n, channels, height, width] and ", kLabels, " [n] in a file of safetensors");
+    fail(Fault::Data, "'", file.path(), "' has no tensor '", name,
+         "'; a safetensors file of pictures has ", kPixels, " [n, channels, height, width] and ",
+         kLabels, " [n]");
   if (found->type.shape.ndim() != dims)
     fail(Fault::Data, "'", file.path(), "': tensor '", name, "' is ", found->type.shape,
          "; it must be ", shape);
@@ -37,7 +38,7 @@ std::vector<std::int32_t> labels_of(const SafetensorsFile& file, const StoredTen
   for (std::size_t i = 0; i < stored.size(); ++i) {
     if (stored[i] < 0 || stored[i] >= std::numeric_limits<std::int32_t>::max())
       fail(Fault::Data, "'", file.path(), "': label ", i, " is ", stored[i],
-           "; labels are classes, numbered from 0 on");
+           "; labels are classes, numbered from 0");
     out[i] = static_cast<std::int32_t>(stored[i]);
   }
   return out;
@@ -60,8 +61,8 @@ class ImageSamples final : public Samples {
         key_(random_key(options.seed, "data.order")) {
     if (options.most > 0) range_.count = std::min(range_.count, options.most);
     if (range_.count < 1)
-      fail(Fault::Data, "'", images_->path(), "': no picture of its ", images_->size(),
-           " is in this part");
+      fail(Fault::Data, "'", images_->path(), "': none of its ", images_->size(),
+           " pictures is in this part");
   }
 
   std::int64_t size() const override { return range_.count; }

@@ -73,9 +73,9 @@ std::vector<std::string> left_out_labels(std::span<const std::string> labels,
   const std::int64_t rows = std::ssize(labels), unclear = std::ranges::count_if(labels, is_none);
   if (classes != without && !others_are_known && rows >= kRare && unclear * kRare > rows)
     fail(Fault::Data, where, ": ", unclear, " of ", counted(rows, "row"), " have the label ",
-         label_names_text(none), ", which is a class, or says that a row has no label; give ",
+         label_names_text(none), ", which is a class, or means that a row has no label; give ",
          "--classes ", with, " to learn it as a class, or --classes ", without,
-         " to leave these rows out");
+         " to skip these rows");
   return none;
 }
 
@@ -94,20 +94,21 @@ void require_classes(std::span<const std::string> names, std::int64_t count, con
   const auto fraction = std::ranges::find_if(
       names, [](const std::string& name) { return !is_whole(number_in(name).value_or(0)); });
   if (numbers && fraction != names.end())
-    fail(Fault::Data, where, " has scores, like ", *fraction, ", and not labels: each of ",
-         std::ssize(names), " numbers would be a class of its own. ", kScoresAreNoLabels,
-         "; give a column of labels by label-column, or, if the ",
-         "numbers are names of classes, write them as words, like class-", *fraction);
+    fail(Fault::Data, where, " has scores, like ", *fraction, ", not labels: each of ",
+         std::ssize(names), " numbers would be its own class. ", kScoresAreNoLabels,
+         "; give a column of labels with label-column, or, if the ",
+         "numbers are class names, write them as words, like class-", *fraction);
   if (classes > 1 || count < kFewRows) return;
   if (names.size() == 1)
-    fail(Fault::Data, where, " has one label alone, ", label_names_text(names), ", in all of its ",
-         counted(count, noun), ", so that there is nothing to tell apart; give ", noun,
-         "s of other labels too, another column by label-column, or --classes 2 if others follow");
+    fail(
+        Fault::Data, where, " has only one label, ", label_names_text(names), ", in all of its ",
+        counted(count, noun), ", so there is nothing to classify; give ", noun,
+        "s of other labels too, another column with label-column, or --classes 2 if others follow");
   if (2 * std::ssize(names) > count)
     fail(Fault::Data, where, " has ", counted(std::ssize(names), "label"), " in ",
          counted(count, noun), ", ", label_names_text(names.first(3)),
-         ", ..., which looks like a name of each ", noun, " and not like a class; give the column ",
-         "of labels by label-column, or, if these are classes, --classes ", std::ssize(names));
+         ", ..., which look like names of each ", noun, ", not like classes; give the column ",
+         "of labels with label-column, or, if these are classes, --classes ", std::ssize(names));
 }
 
 }  // namespace tessera

@@ -106,7 +106,7 @@ class LabelledTexts final : public Samples {
     const std::int64_t around =
         options_.frame.around(static_cast<std::size_t>(texts_.rows.columns));
     if (options_.context <= around)
-      fail(Fault::Usage, "context is ", options_.context, ", which has no room for texts beside ",
+      fail(Fault::Usage, "context is ", options_.context, ", which leaves no room for text beside ",
            "the ", around, " special tokens of a sample; give a context of ", around + 1,
            " or more");
     std::vector<std::int64_t> out;

@@ -96,8 +96,8 @@ std::vector<QuestionWindow> question_windows(const EncodedQuestions& questions, 
                        tokens = std::ssize(context_of(questions, entry).tokens.ids);
     if (room < 1 || (tokens > room && room <= options.doc_stride))
       fail(Fault::Data, "the question at ", entry.question.place, " has ", own,
-           " tokens, which leaves room for ", std::max<std::int64_t>(room, 0), " of its text's ",
-           tokens, " in a context of ", options.context, ", and doc-stride is ", options.doc_stride,
+           " tokens, leaving room for ", std::max<std::int64_t>(room, 0), " of its text's ", tokens,
+           " in a context of ", options.context, ", and doc-stride is ", options.doc_stride,
            "; give a context of ", own + around + options.doc_stride + 1, " or more",
            options.doc_stride > 0 ? ", or a shorter doc-stride" : "");
     for (std::int64_t first = 0;; first += room - options.doc_stride) {

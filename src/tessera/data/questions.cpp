@@ -73,7 +73,7 @@ class QuestionReader {
 
   Questions take() {
     if (out_.all.empty())
-      fail(Fault::Data, "'", path_, "' has no question; give a file of SQuAD, or JSON lines with ",
+      fail(Fault::Data, "'", path_, "' has no question; give a SQuAD file, or JSON lines with ",
            "id, question, context and answers");
     return std::move(out_);
   }
@@ -88,8 +88,7 @@ class QuestionReader {
                      const std::string& place) const {
     const auto found = object.is_object() ? object.find(key) : object.end();
     if (!object.is_object() || found == object.end())
-      bad(place, "has no \"", key,
-          "\"; give the file the form of SQuAD, or of JSON lines with id, ",
+      bad(place, "has no \"", key, "\"; give a SQuAD file, or JSON lines with id, ",
           "question, context and answers");
     if (found->type() != kind)
       bad(place, "has ", JsonPart::shown(*found), " as \"", key, "\" where ",
@@ -136,7 +135,7 @@ class QuestionReader {
   void add_answer(const json& given, const json& start, Question& question) const {
     if (!given.is_string() || !start.is_number_integer())
       bad(question.place, "has an answer ", JsonPart::shown(given), " at ", JsonPart::shown(start),
-          " where a text and a whole number belong");
+          " where a text and a whole number are expected");
     const std::string& context = out_.contexts.back();
     Answer answer{given.get<std::string>(), 0};
     const auto character = start.get<std::int64_t>();
@@ -185,7 +184,8 @@ Questions parse_questions(std::string_view bytes, const std::string& path) {
         fail(Fault::Data, "'", path, "' line ", place.line, ": ",
              json_fault(line, "an object with id, question, context and answers in each line"));
       if (!object.is_object())
-        fail(Fault::Data, "'", path, "' line ", place.line, " is no JSON object; give an object ",
+        fail(Fault::Data, "'", path, "' line ", place.line,
+             " is not a JSON object; give an object ",
              "with id, question, context and answers in each line");
       reader.read_line(object, text("line ", place.line));
     });
@@ -197,9 +197,9 @@ Questions parse_questions(std::string_view bytes, const std::string& path) {
   } catch (const json::parse_error& error) {
     fail(
         Fault::Data, "'", path, "' byte ", error.byte, ": ",
-        json_fault(bytes, "a file of SQuAD, or JSON lines with id, question, context and answers"));
+        json_fault(bytes, "a SQuAD file, or JSON lines with id, question, context and answers"));
   } catch (const json::exception&) {
-    fail(Fault::Data, "'", path, "' has a number that is too large for JSON here; make it smaller");
+    fail(Fault::Data, "'", path, "' has a number that is too large; make it smaller");
   }
   reader.read_squad(document);
   return reader.take();

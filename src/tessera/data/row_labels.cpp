@@ -96,7 +96,8 @@ std::vector<std::string> parse_label_names(std::string_view json, const std::str
     if (good) out.push_back(parsed[i].get<std::string>());
   }
   if (!good || std::set(out.begin(), out.end()).size() != out.size())
-    fail(Fault::Checkpoint, where, ": its labels are no list of different texts; restore it from ",
+    fail(Fault::Checkpoint, where,
+         ": its labels are not a list of different texts; restore it from ",
          "a copy or use another checkpoint");
   return out;
 }

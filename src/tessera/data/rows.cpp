@@ -29,7 +29,7 @@ bool have_labels(const std::vector<std::string>& paths, const RowsChoice& choice
   if (!with.empty() && !without.empty())
     fail(Fault::Data, "'", without, "' has no column ",
          column_names_text({&choice.label_column, 1}), ", and '", with,
-         "', which is tested on too, has it; give both labels, or neither");
+         "', also tested on, has it; give both labels, or neither");
   return without.empty();
 }
 
@@ -116,8 +116,8 @@ std::vector<std::int32_t> document_end(const Vocabulary& vocabulary) {
     throw error.with("as the new line that ends a document");
   }
   if (out.empty())
-    fail(Fault::Data, "the tokenizer has no token that ends a document, neither eos nor sep, and ",
-         "leaves new lines out, so nothing would stand between documents; give one that has");
+    fail(Fault::Data, "the tokenizer has no token that ends a document (eos or sep), and ",
+         "drops new lines, so documents could not be separated; give one that has such a token");
   return out;
 }
 
@@ -211,7 +211,7 @@ Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const TablePart
   split ? encoder.encode(train, trains, all - trains, held)
         : encoder.encode(apart, 0, count_rows(apart), held);
   if (rows.ids.empty() && !choice.tests)
-    fail(Fault::Data, "no row of ", name_of(train.files), " that trains has a text in column ",
+    fail(Fault::Data, "no row of ", name_of(train.files), " for training has a text in column ",
          column_names_text(choice.columns), "; give more rows, or hold out fewer");
   RowTokens where{std::ssize(choice.columns), std::move(rows.ends), rows.rows};
   for (const std::int64_t end : held.ends) where.ends.push_back(std::ssize(rows.ids) + end);
@@ -221,8 +221,8 @@ Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const TablePart
     notices.push_back(text(counted(none, "row"), none == 1 ? " has" : " have",
                            " no text in column ", column_names_text(choice.columns),
                            choice.label_column.empty()
-                               ? text(", and ", none == 1 ? "is" : "are", " left out")
-                               : ", and the model sees nothing of them but special tokens"));
+                               ? text(", and ", none == 1 ? "is" : "are", " skipped")
+                               : ", and the model sees only special tokens for them"));
   auto [names, labels] = labels_of_rows(choice, parts);
   if (const std::string some = notice_of_unlabelled(labels); !some.empty()) notices.push_back(some);
   Dataset out{.vocabulary = std::move(vocabulary),

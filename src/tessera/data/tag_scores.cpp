@@ -75,12 +75,12 @@ double EntityCounts::f1() const { return share(2 * right, predicted + labelled);
 
 TagScores tag_scores(std::span<const Tags> labels, std::span<const Tags> predictions) {
   require(labels.size() == predictions.size(), "there are tags of ", predictions.size(),
-          " sentences, and labels of ", labels.size(), "; give as many of both");
+          " sentences, but labels of ", labels.size(), "; give as many of both");
   TagScores out;
   std::int64_t words = 0, right = 0;
   for (std::size_t i = 0; i < labels.size(); ++i) {
     require(labels[i].size() == predictions[i].size(), "sentence ", i + 1, " has ",
-            predictions[i].size(), " tags, and ", labels[i].size(),
+            predictions[i].size(), " tags, but ", labels[i].size(),
             " labels; give as many of both");
     for (std::size_t word = 0; word < labels[i].size(); ++word)
       right += labels[i][word] == predictions[i][word] ? 1 : 0;

@@ -104,8 +104,8 @@ class SentenceEncoder {
     const std::int32_t label = numbers_.of(tag);
     if (label < 0)
       fail(Fault::Data, "the word ", label_names_text({&word, 1}), " has the tag ",
-           label_names_text({&tag, 1}), ", which is none of ", whose_, ": ",
-           label_names_text(names_), "; correct it, or give sentences with all tags to train on");
+           label_names_text({&tag, 1}), ", which is not among ", whose_, ": ",
+           label_names_text(names_), "; correct it, or train on sentences with all tags");
     return label;
   }
 
@@ -137,8 +137,8 @@ bool lack_tags(const RowsChoice& choice, const LoadedSentences& sentences) {
       sentences.all, [](const TaggedSentence& sentence) { return sentence.tags.empty(); });
   if (tagged != sentences.all.end() && untagged != sentences.all.end())
     fail(Fault::Data, "the sentence at line ", untagged->line, " of '", untagged->path,
-         "' has no tags, and that at line ", tagged->line, " of '", tagged->path,
-         "', which is tested on too, has some; give both tags, or neither");
+         "' has no tags, but the one at line ", tagged->line, " of '", tagged->path,
+         "', also tested on, has; give both tags, or neither");
   return untagged != sentences.all.end();
 }
 
@@ -154,20 +154,20 @@ Dataset encoded_sentences(const RowsChoice& choice, Vocabulary vocabulary,
   if (!known)
     require_classes(names, std::ssize(tags), "word", choice.classes,
                     text("the tags of ", name_of(train.files)));
-  const SentenceEncoder encoder(
-      vocabulary, names, known ? "those that the model knows" : "those of sentences that train");
+  const SentenceEncoder encoder(vocabulary, names,
+                                known ? "the model's tags" : "the tags of the training sentences");
   EncodedSentences rows, held;
   encoder.encode(sentences.first(static_cast<std::size_t>(trains)), rows);
   encoder.encode(split ? sentences.subspan(static_cast<std::size_t>(trains)) : apart.all, held);
   if (rows.ids.empty() && !choice.tests)
-    fail(Fault::Data, "no sentence of ", name_of(train.files), " that trains has a token; give ",
+    fail(Fault::Data, "no sentence of ", name_of(train.files), " for training has a token; give ",
          "more sentences, or hold out fewer");
   RowTokens where{1, std::move(rows.ends), trains};
   for (const std::int64_t end : held.ends) where.ends.push_back(std::ssize(rows.ids) + end);
   std::string notice;
   if (const std::int64_t none = rows.words_without_tokens + held.words_without_tokens; none > 0)
     notice = text(counted(none, "word"), none == 1 ? " has" : " have", " no token, and ",
-                  none == 1 ? "is" : "are", " left out");
+                  none == 1 ? "is" : "are", " skipped");
   rows.labels.insert(rows.labels.end(), std::make_move_iterator(held.labels.begin()),
                      std::make_move_iterator(held.labels.end()));
   return {.vocabulary = std::move(vocabulary),

@@ -43,12 +43,12 @@ void add_tagged_word(const std::vector<std::string_view>& columns, bool none,
   if (columns.size() < 2 && !none)
     fail(Fault::Data, place_text(place), " has one column, '",
          printable(columns.front().substr(0, 60)),
-         "', where a word and its tag belong; give each line a word and a tag, and an empty line ",
+         "', where a word and its tag are expected; give each line a word and a tag, and an empty "
+         "line ",
          "between sentences");
   if (none && columns.size() > 1)
     fail(Fault::Data, place_text(place), " has ", columns.size(),
-         " columns, and the first word of "
-         "the file has one; give each word a tag, or none");
+         " columns, but the first word of the file has one; give all words tags, or none");
   sentence.words.emplace_back(columns.front());
   if (!none) sentence.tags.emplace_back(trim(columns.back()));
 }
@@ -63,10 +63,11 @@ void refuse_numbered_words(const std::vector<TaggedSentence>& all, std::size_t c
   if (columns < 3 || all.empty() || longest->words.size() < 2 || longest->words.back() == "1" ||
       !std::ranges::all_of(all, is_numbered))
     return;
-  fail(Fault::Data, "'", all.front().path, "' line ", all.front().line,
-       ": the first column numbers the words of each sentence, as in CoNLL-U and GermEval, and a ",
-       "word must come first and its tag last; cut -f2,4 FILE makes a file of the second column ",
-       "and the fourth");
+  fail(
+      Fault::Data, "'", all.front().path, "' line ", all.front().line,
+      ": the first column numbers the words of each sentence, as in CoNLL-U and GermEval, but the ",
+      "word must come first and its tag last; cut -f2,4 FILE keeps the second ",
+      "and the fourth column");
 }
 
 std::vector<TaggedSentence> parse_conll(std::string_view bytes, const std::string& path,
@@ -106,7 +107,7 @@ std::string found_key(const json& object, std::span<const char* const> known, co
   fail(Fault::Data, place_text(place), " has no key ", join(known, " or "), " with its ", what,
        keys.empty() ? text("; the object is empty")
                     : text("; its keys are ", column_names_text(keys)),
-       "; say which of them has the ", what);
+       "; give the key of the ", what);
 }
 
 /// Under `key`; where that is empty, under one of the usual.
@@ -120,7 +121,7 @@ std::vector<std::string> list_of(const json& object, const std::string& key,
   const auto found = object.find(key);
   if (found == object.end())
     fail(Fault::Data, place_text(place), " has no key '", printable(key),
-         "', which has a list in other lines; give it to every line");
+         "', which is a list in other lines; give it to every line");
   std::vector<std::string> out;
   const auto bad = [&](const json& value) {
     fail(Fault::Data, place_text(place), ": key '", printable(key), "' is ",
@@ -144,7 +145,7 @@ std::vector<std::string> tags_of(const json& object, const std::string& key,
            "' is empty; give each word a tag, like O");
     if (out[i] == "-100")
       fail(Fault::Data, place_text(place), ": tag ", i + 1, " of '", printable(key),
-           "' is -100, by which other programs mean that a word has none; give each word a tag");
+           "' is -100, which other programs use for no tag; give each word a tag");
   }
   return out;
 }
@@ -158,7 +159,8 @@ json object_in_line(std::string_view line, const LinePlace& place) {
                     "an object in each line, like {\"tokens\": [\"EU\"], \"ner_tags\": "
                     "[\"B-ORG\"]}"));
   if (!out.is_object())
-    fail(Fault::Data, place_text(place), " is no JSON object; give a file with an object in each ",
+    fail(Fault::Data, place_text(place),
+         " is not a JSON object; give a file with an object in each ",
          "line, like {\"tokens\": [\"EU\"], \"ner_tags\": [\"B-ORG\"]}");
   return out;
 }
@@ -174,8 +176,8 @@ std::vector<TaggedSentence> parse_json_lines(std::string_view bytes, const std::
     if (!words_alone) words_alone = keys.may_lack_tags && !has_tags(object, keys.tags_key);
     if (*words_alone) {
       if (has_tags(object, keys.tags_key))
-        fail(Fault::Data, place_text(place), " has tags, and the first object of the file has ",
-             "none; give each sentence tags, or none");
+        fail(Fault::Data, place_text(place), " has tags, but the first object of the file has ",
+             "none; give all sentences tags, or none");
       TaggedSentence sentence{list_of(object, keys.words_key, place), {}, path, place.line};
       if (!sentence.words.empty()) out.push_back(std::move(sentence));
       return;
@@ -203,8 +205,8 @@ std::vector<TaggedSentence> parse_tagged_words(std::string_view bytes, const std
           ? parse_json_lines(bytes, path, options)
           : parse_conll(bytes, path, options.may_lack_tags);
   if (out.empty())
-    fail(Fault::Data, "'", path, "' has no sentence; give a file with a word and its tag in each ",
-         "line, or JSON lines whose name ends in .jsonl");
+    fail(Fault::Data, "'", path, "' has no sentence; give a file with a word and its tag on each ",
+         "line, or a .jsonl file of JSON lines");
   return out;
 }
 

@@ -33,8 +33,7 @@ std::string notice_of_unknown_tokens(const Dataset& data) {
   if (2 * unknown <= all) return "";
   return text(format("%.0f", 100.0 * static_cast<double>(unknown) / static_cast<double>(all)),
               " % of the tokens of ", name_of(*files), " are ", made->token(*has.unk).value_or(""),
-              ", which stands for what the tokenizer does not ",
-              "know; give the tokenizer of this language and this kind of text");
+              ", the unknown ", "token; give a tokenizer for this language and kind of text");
 }
 
 }  // namespace tessera

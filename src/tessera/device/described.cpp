@@ -31,8 +31,8 @@ class DescribedDevice final : public Device {
   }
 
   void* allocate(Memory, std::int64_t bytes) override {
-    fail(Fault::Usage, "a device that is only described has no memory: ", bytes,
-         " bytes cannot be had of it; plan for it, and run on a device of this machine");
+    fail(Fault::Usage, "a device that is only described has no memory, so ", bytes,
+         " bytes cannot be allocated; plan for it, but run on a device of this machine");
   }
 
   // Nothing can be in a pool of this device: there are none.

@@ -83,7 +83,7 @@ std::string clean_verses(std::string_view lines, CleaningLog& log) {
     std::string_view chapter, body;
     if (!split_verse(line, chapter, body)) {
       fail(Fault::Data, "verse ", verses + 1, " has no reference like Ge1:1: '", line.substr(0, 60),
-           "'; the package's program has changed: prepare the text from a file instead");
+           "'; the package's program has changed; prepare the text from a file instead");
     }
     if (chapter != previous_chapter) {
       if (!out.empty()) out += '\n';

@@ -46,9 +46,9 @@ bool ConllLines::is_comment(std::string_view text, bool within, const std::strin
        "#: ",
        as_words
            ? tessera::text("its last column, '", printable(columns.back().substr(0, 60)),
-                           "', is the tag of no other word")
+                           "', is not the tag of any other word")
            : tessera::text("it has ", columns.size(), " columns, and words have ", this->columns()),
-       "; remove the line if it is a comment, else give # a tag that others have");
+       "; remove the line if it is a comment, else give # a tag that other words have");
 }
 
 }  // namespace tessera

@@ -48,11 +48,11 @@ InputFile::InputFile(std::string path, Fault fault) : path_(std::move(path)), fa
   if (::stat(path_.c_str(), &info) != 0) {
     if (errno == ENOENT || errno == ENOTDIR)
       fail(fault, "no file '", path_, "'", near_files(path_));
-    fail(fault_of(errno, fault), "cannot look at '", path_, "': ", system_text(errno),
+    fail(fault_of(errno, fault), "cannot access '", path_, "': ", system_text(errno),
          "; check its permissions and its folder's");
   }
   if (S_ISDIR(info.st_mode))
-    fail(fault, "'", path_, "' is a folder where a file is expected; name one file in it");
+    fail(fault, "'", path_, "' is a folder where a file is expected; give a file in it");
   if (!S_ISREG(info.st_mode)) {
     fail(fault, "'", path_,
          "' is not a regular file but a pipe, socket or device; save its bytes to a file first");
@@ -83,13 +83,12 @@ void InputFile::read(std::int64_t offset, std::span<std::byte> out) const {
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) {
       fail(fault_of(errno, fault_), "cannot read '", path_, "' at byte ",
-           static_cast<std::int64_t>(at), ": ", system_text(errno),
-           "; check the disk or the network it lies on");
+           static_cast<std::int64_t>(at), ": ", system_text(errno), "; check its disk or network");
     }
     if (got == 0) {
       fail(fault_, "'", path_, "' ends at byte ", static_cast<std::int64_t>(at), " but ",
            out.size(), " bytes from ", offset,
-           " were wanted; it was cut short or changed after it was opened");
+           " were expected; it was cut short or changed after it was opened");
     }
     done += static_cast<std::size_t>(got);
   }
@@ -113,8 +112,8 @@ AtomicFile::AtomicFile(std::string path) : path_(std::move(path)) {
   }
   if (fs::is_other(path_, ignored)) {
     fail(Fault::Resource, "cannot write '", path_,
-         "': it is a device, a pipe or a socket, and the ",
-         "finished file would take its place; give the name of a file");
+         "': it is a device, a pipe or a socket, which the ",
+         "finished file would replace; give the name of a file");
   }
   for (int number = 0; descriptor_ < 0; ++number) {
     temporary_ = text(path_, kPartial, number);

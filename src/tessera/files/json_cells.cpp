@@ -90,7 +90,7 @@ class WantedCells final : public nlohmann::json_sax<nlohmann::json> {
   std::string where() const { return text("'", *place_.path, "' line ", place_.line); }
   void require_object() const {
     if (prefixes_.empty())
-      fail(Fault::Data, where(), " is JSON, but no object; give a file with an object in each ",
+      fail(Fault::Data, where(), " is JSON, but not an object; give a file with one object per ",
            "line, like {\"text\": \"...\"}");
   }
   bool cell(std::string value) {
@@ -108,7 +108,7 @@ class WantedCells final : public nlohmann::json_sax<nlohmann::json> {
     if (wanted_ >= 0)
       fail(Fault::Data, where(), ": key '", printable(keys_[static_cast<std::size_t>(wanted_)]),
            "' is ", kind, " where a text, a number, true or false is expected; give it one, or ",
-           "leave the line out");
+           "remove the line");
     return true;
   }
 

@@ -37,10 +37,10 @@ std::size_t find_lone_surrogate(std::string_view bytes) {
 
 std::string json_fault(std::string_view bytes, std::string_view instead) {
   const std::size_t at = find_lone_surrogate(bytes);
-  if (at == std::string_view::npos) return text("this is no JSON; give ", instead);
+  if (at == std::string_view::npos) return text("this is not JSON; give ", instead);
   return text("the escape ", bytes.substr(at, kEscape), " at byte ", at + 1,
-              " is half of a character (a lone surrogate), which no text has; it is left where a ",
-              "text was cut within an emoji: write the whole pair, or leave the escape out");
+              " is half of a character (a lone surrogate), which is not valid text, as when a ",
+              "text is cut within an emoji: write the whole pair, or remove the escape");
 }
 
 }  // namespace tessera

@@ -25,7 +25,7 @@ class WantedKeys final : public nlohmann::json_sax<nlohmann::json> {
       if (!found_[i])
         fail(Fault::Data, "'", *place_.path, "' line ", place_.line, " has no key '", keys_[i], "'",
              seen_.empty() ? "" : text("; its keys are ", join(seen_)),
-             "; give json-keys that every line has");
+             "; give json-keys present in every line");
     }
     return std::move(texts_);
   }
@@ -82,7 +82,7 @@ class WantedKeys final : public nlohmann::json_sax<nlohmann::json> {
 
   [[noreturn]] void not_an_object() const {
     fail(Fault::Data, "'", *place_.path, "' line ", place_.line,
-         " is JSON, but no object; give a file with an object in each line, like ",
+         " is JSON, but not an object; give a file with one object per line, like ",
          "{\"text\": \"...\"}");
   }
   bool other(const char* kind) {
@@ -90,7 +90,7 @@ class WantedKeys final : public nlohmann::json_sax<nlohmann::json> {
     if (wanted_ >= 0 && (depth_ == 1 || (depth_ == 2 && in_list_)))
       fail(Fault::Data, "'", *place_.path, "' line ", place_.line, ": key '",
            keys_[static_cast<std::size_t>(wanted_)], "' is ", in_list_ ? "a list with " : "", kind,
-           " where a text, or a list of texts, is expected; give a key of texts by json-keys");
+           " where a text, or a list of texts, is expected; give a key of texts with json-keys");
     if (depth_ == 1) wanted_ = -1;
     return true;
   }
@@ -128,8 +128,8 @@ void require_line_length(std::int64_t bytes, const LinePlace& place, const char*
   if (bytes > kMostLineBytes)
     fail(Fault::Data, "'", *place.path, "' line ", place.line, ": a ", what, " of more than ",
          bytes_text(kMostLineBytes),
-         " begins here, the most there is room for; give the file a new line for each text, or ",
-         "cut this one into several");
+         " begins here, which is the maximum; put each text on its own line, or ",
+         "split this one");
 }
 
 LineBlocks::LineBlocks(std::span<const std::string> paths, std::int64_t block_bytes)

@@ -52,9 +52,8 @@ OtherColumns of_json_lines(std::string_view bytes, const std::string& path, cons
       at = end + 1;
     }
     if (is_deep_json(json))
-      fail(Fault::Data, "'", path, "' line ", line,
-           " has lists or objects within others, deeper than ", kMostJsonDepth,
-           "; leave the key that has them out");
+      fail(Fault::Data, "'", path, "' line ", line, " has lists or objects nested deeper than ",
+           kMostJsonDepth, "; remove their key");
     std::vector<std::string>& cells = out.rows.emplace_back(out.names.size());
     ordered_json object = ordered_json::parse(json);
     take_texts_out(object, texts, "");
@@ -64,7 +63,7 @@ OtherColumns of_json_lines(std::string_view bytes, const std::string& path, cons
       if (found == out.names.end()) {
         if (out.names.size() == kMostNames)
           fail(Fault::Data, "'", path, "' has more than ", kMostNames, " keys up to line ", line,
-               ", and each would be a column beside the prediction; leave keys out, or put them ",
+               ", and each would be a column beside the prediction; remove keys, or put them ",
                "into one object");
         out.names.push_back(key);
         cells.emplace_back();

@@ -14,11 +14,11 @@ struct OtherKind {
   std::string_view begin;  // its first bytes
   std::string_view what, instead;
 };
-constexpr std::string_view kUnpack = "unpack it, and give what is in it",
+constexpr std::string_view kUnpack = "unpack it, and give its contents",
                            kAsLines =
-                               "write it as JSON lines, as to_json(\"data.jsonl\", "
+                               "write it as JSON lines, with to_json(\"data.jsonl\", "
                                "orient=\"records\", lines=True) of pandas does",
-                           kAsText = "save what is in it as text (UTF-8)";
+                           kAsText = "save its contents as text (UTF-8)";
 constexpr OtherKind kOtherKinds[] = {
     {"PAR1", "a Parquet file", kAsLines},
     {"ARROW1", "an Arrow file", kAsLines},

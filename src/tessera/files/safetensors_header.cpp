@@ -256,7 +256,7 @@ void require_tiling(const std::vector<StoredTensor>& tensors, std::int64_t data_
     if (tensor.begin != at) {
       fail_tensor(path, tensor.name, "it begins at data byte ", tensor.begin,
                   " but the tensor before it ends at ", at,
-                  "; tensors must neither overlap nor leave gaps: the file is damaged");
+                  "; tensors must not overlap or leave gaps: the file is damaged");
     }
     at = tensor.end;
     if (at > data_bytes) {
@@ -267,7 +267,7 @@ void require_tiling(const std::vector<StoredTensor>& tensors, std::int64_t data_
   if (at != data_bytes) {
     fail(Fault::Checkpoint, "safetensors file '", path, "': its tensors end at data byte ", at,
          " but the file holds ", data_bytes,
-         " data bytes; what lies behind belongs to no tensor: the file is damaged");
+         " data bytes; the rest belongs to no tensor: the file is damaged");
   }
 }
 

@@ -98,7 +98,7 @@ void SafetensorsFile::read_floats(const StoredTensor& tensor, std::int64_t first
                                   std::span<float> out) const {
   if (!tensor.other_dtype.empty())
     fail(Fault::Checkpoint, path(), ": tensor '", printable(tensor.name), "' is of ",
-         tensor.other_dtype, "; weights are read from F32, F64, BF16 and F16");
+         tensor.other_dtype, "; weights can be F32, F64, BF16 or F16");
   switch (tensor.type.dtype) {
     case DType::F64: return read_wide(*this, tensor, first, out);
     case DType::F32: return read(tensor, 4 * first, std::as_writable_bytes(out));

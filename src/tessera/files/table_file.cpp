@@ -89,8 +89,8 @@ class DelimitedRows {
     if (ends_line && at_ > begin && bytes_[at_ - 1] == '\r') --at_;
     const std::string_view out = bytes_.substr(begin, at_ - begin);
     if (quotes_ && out.find('"') != out.npos)
-      refuse("a quote stands within a field that does not begin with one; put the field in quotes ",
-             "and double those within, or, if no field is in quotes, give tabs and the format tsv");
+      refuse("a quote inside an unquoted field; quote the field ",
+             "and double its quotes, or, if no field is quoted, use tabs and the format tsv");
     return std::string(out);
   }
 
@@ -101,8 +101,8 @@ class DelimitedRows {
       const std::size_t quote = bytes_.find('"', at_);
       if (quote == bytes_.npos) {
         line_ = opened;
-        refuse("the quote that begins the field is not closed; close it, or, if no field is in ",
-               "quotes, give tabs and the format tsv");
+        refuse("the quote that begins the field is not closed; close it, or, if no field is ",
+               "quoted, use tabs and the format tsv");
       }
       require_length(quote);
       out += bytes_.substr(at_, quote - at_);
@@ -112,7 +112,7 @@ class DelimitedRows {
       out += '"';
     }
     if (!ends_field(at_))
-      refuse("something stands behind the quote that closes the field; double quotes that belong ",
+      refuse("text after the quote that closes the field; double quotes that belong ",
              "to the text");
     return out;
   }
@@ -150,8 +150,7 @@ std::vector<std::size_t> places_of(std::span<const std::string> wanted,
       fail(Fault::Data, "'", path, "' has no column '", printable(name), "'; its columns are ",
            column_names_text(names));
     if (std::find(at + 1, names.end(), name) != names.end())
-      fail(Fault::Data, "'", path, "' has two columns '", printable(name),
-           "'; give them names of their own");
+      fail(Fault::Data, "'", path, "' has two columns '", printable(name), "'; rename one");
     out.push_back(static_cast<std::size_t>(at - names.begin()));
   }
   return out;
@@ -165,7 +164,7 @@ class MisfitRows {
   /// `what` the row has that does not fit.
   void add(const std::string& what) {
     if (rule_ == BadRows::Refuse)
-      fail(Fault::Data, what, "; give every row a field for each, or leave such rows out by ",
+      fail(Fault::Data, what, "; give every row a field for each, or skip such rows with ",
            "--skip-bad-rows");
     if (count_++ == 0) first_ = what;
   }
@@ -174,11 +173,11 @@ class MisfitRows {
     if (count_ == 0) return;
     if (rule_ == BadRows::LeaveOutFew && count_ * kFew > out.rows() + count_)
       fail(Fault::Data, first_, count_ > 1 ? text(", the first of ", count_, " such rows") : "",
-           "; give every row a field for each, or leave such rows out by --skip-bad-rows");
+           "; give every row a field for each, or skip such rows with --skip-bad-rows");
     out.notice = text(first_,
                       count_ > 1 ? text(", the first of ", count_, " such rows, which are")
                                  : text(": 1 row, which is"),
-                      " left out");
+                      " skipped");
   }
 
  private:
@@ -266,7 +265,8 @@ std::string column_names_text(std::span<const std::string> names) {
 
 TableFormat table_format(const std::string& path, const TableOptions& options) {
   const std::optional<TableFormat> format = options.format ? options.format : table_format(path);
-  require(format.has_value(), "the name of '", path, "' does not say what it is; give data-format ",
+  require(format.has_value(), "the name of '", path,
+          "' does not show its format; give data-format ",
           "csv, tsv or jsonl, or a file whose name ends in .csv, .tsv or .jsonl");
   return *format;
 }
@@ -279,7 +279,7 @@ TableFormat begin_table(std::string_view& bytes, const std::string& path,
   refuse_other_kind(bytes, path);
   const TableFormat format = table_format(path, options);
   require(format != TableFormat::JsonLines || options.names.empty(), "'", path, "' is JSON lines, ",
-          "whose objects name their columns; leave the names of columns out");
+          "whose objects name their columns; leave column-names out");
   if (bytes.starts_with(kByteOrderMark)) bytes.remove_prefix(kByteOrderMark.size());
   if (bytes.empty()) fail(Fault::Data, "'", path, "' is empty; give a file with rows");
   return format;
@@ -316,8 +316,7 @@ Table parse_table(std::string_view bytes, const std::string& path,
   }
   if (out.lines.empty())
     fail(Fault::Data, "'", path, "' has no row",
-         format == TableFormat::JsonLines ? "" : " behind the names of its columns",
-         "; give a file with rows");
+         format == TableFormat::JsonLines ? "" : " after its header", "; give a file with rows");
   return out;
 }
 

@@ -92,7 +92,7 @@ std::vector<std::string> read_lines(const std::string& path) {
   Text read;
   append_text_file(read, read_file(path), path, {});
   if (read.bytes.empty())
-    fail(Fault::Data, "'", path, "' is empty; give a file with a text in each line");
+    fail(Fault::Data, "'", path, "' is empty; give a file with one text per line");
   std::vector<std::string> out = split(read.bytes, '\n');
   if (out.back().empty()) out.pop_back();
   return out;
@@ -109,7 +109,7 @@ std::string line_name(const std::vector<TextFile>& files, std::int64_t line) {
 namespace {
 
 void require_paths(const std::vector<std::string>& paths) {
-  if (paths.empty()) fail(Fault::Data, "no text was named; give at least one file or folder");
+  if (paths.empty()) fail(Fault::Data, "no text was given; give at least one file or folder");
 }
 
 void add_file(Text& out, const std::string& path, std::size_t bytes) {
@@ -147,8 +147,8 @@ std::vector<std::string> files_of(const std::string& folder) {
   }
   std::sort(out.begin(), out.end());
   if (out.empty()) {
-    fail(Fault::Data, "folder '", folder, "' holds no text files",
-         folders ? ", only folders; name one of those" : "", "; hidden files are left out");
+    fail(Fault::Data, "folder '", folder, "' has no text files",
+         folders ? ", only folders; give one of those" : "", "; hidden files are ignored");
   }
   return out;
 }

@@ -65,8 +65,8 @@ const TensorType& Value::type() const { return builder().so_far().type(id_); }
 
 Value Value::stage(int k) const {
   const Node& node = builder().node(*this);
-  require(!node.op->traits.leaf, "stage ", k, " is given to a ", node.op->name,
-          ", which no op computes; give it to a value that its block computes");
+  require(!node.op->traits.leaf, "stage ", k, " is set on a ", node.op->name,
+          ", which no op computes; set it on a value that its block computes");
   builder().set_stage(*this, checked_stage(k, node.block));
   return *this;
 }
@@ -74,11 +74,10 @@ Value Value::stage(int k) const {
 void Builder::note(Value value, std::any what) {
   Node& node = edit(value);
   std::string path = op_paths(graph_)[static_cast<std::size_t>(value.id().node)];
-  require(
-      !node.op->traits.leaf && !path.empty(), node.op->name,
-      " computes nothing forward, so nothing can be said of how it is computed; name an op that "
-      "reads it\n    ",
-      describing(graph_, value.id().node));
+  require(!node.op->traits.leaf && !path.empty(), node.op->name,
+          " computes nothing forward, so its computation cannot be configured; give an op that "
+          "reads it\n    ",
+          describing(graph_, value.id().node));
   if (node.name.empty())
     node.name = node.block.empty() ? path : path.substr(std::string_view(node.block).size() + 1);
   notes_.push_back({std::move(path), std::move(what)});
@@ -99,7 +98,7 @@ Value Builder::shared_state(std::string_view name, const TensorType& type) {
   const std::string path = text(mark_.owner, behind, ".", name);
   const auto found = std::ranges::find(graph_.states(), path, &State::path);
   require(found != graph_.states().end(), "block '", mark_.block, "' shares state '", path,
-          "', which is not there; declare that block first, with the same names");
+          "', which does not exist; declare that block first, with the same names");
   require(graph_.type(found->value) == type, "block '", mark_.block, "' shares state '", path,
           "', which is ", graph_.type(found->value), ", as ", type, "; give both the same sizes");
   return {*this, found->value};

@@ -89,7 +89,7 @@ Asked asked_of(const std::string& command, const RunConfig& config, const Asked&
 
 std::string program_text() {
   std::ifstream file("/proc/self/exe", std::ios::binary);
-  require(file.good(), "cannot read the program's own file, /proc/self/exe; is /proc mounted?");
+  require(file.good(), "cannot read the program's own file, /proc/self/exe; mount /proc");
   StreamHash hash;
   std::array<char, 1 << 16> bytes;
   while (file.read(bytes.data(), bytes.size()), file.gcount() > 0)

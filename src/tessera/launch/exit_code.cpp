@@ -51,14 +51,14 @@ int report_failure(const std::exception_ptr& failure, Console& console) {
     return report(
         text(ours == nullptr ? "out of memory" : ours->what(),
              "; lower --micro-batch-size (the same numbers in less memory), --context or --width, "
-             "or raise the limit (ulimit -v, cgroup); `tessera plan` says how much a run takes"),
+             "or raise the limit (ulimit -v, cgroup); `tessera plan` prints the memory of a run"),
         Fault::Resource);
   } catch (const std::exception& error) {
     return report(text("internal error: ", error.what(), "; please report this with the command"),
                   Fault::Internal);
   } catch (...) {
     return report(
-        "internal error: something was thrown that is no exception; please report this "
+        "internal error: something other than an exception was thrown; please report this "
         "with the command",
         Fault::Internal);
   }

@@ -17,14 +17,14 @@ int number_of_ranks(const std::string& value) {
   const char* end = value.data() + value.size();
   const auto [at, error] = std::from_chars(value.data(), end, out);
   require(error == std::errc() && at == end && out >= 1, "-n: '", value,
-          "' is no number of ranks; give a whole number above 0");
+          "' is not a number of ranks; give a whole number of at least 1");
   return out;
 }
 
 /// Slots that a host file names, or -1 where a line leaves them to mpirun.
 int slots_of(const std::string& path) {
   std::ifstream file(path);
-  require(file.good(), "--hostfile: no file '", path, "'; it has one `HOST slots=N` a line");
+  require(file.good(), "--hostfile: no file '", path, "'; it has one `HOST slots=N` per line");
   int all = 0;
   for (std::string line; std::getline(file, line);) {
     line = line.substr(0, line.find('#'));
@@ -49,7 +49,7 @@ Launch parse_launch(const Arguments& arguments, const std::vector<std::string>& 
     const std::string name = word.substr(0, equals);
     const auto value = [&]() -> std::string {
       if (equals != std::string::npos) return word.substr(equals + 1);
-      require(i + 1 < arguments.size(), name, " needs a value; tessera launch --help says which");
+      require(i + 1 < arguments.size(), name, " needs a value; see tessera launch --help");
       return arguments[++i];
     };
     if (name == "-n" || name == "--ranks" || name == "-np") {
@@ -84,30 +84,30 @@ Launch parse_launch(const Arguments& arguments, const std::vector<std::string>& 
   }
   if (i < arguments.size() && arguments[i] == "--") ++i;
   out.command.assign(arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.end());
-  require(out.ranks > 0, "launch: how many ranks? tessera launch -n 8 -- train ...");
+  require(out.ranks > 0,
+          "launch: the number of ranks is missing; tessera launch -n 8 -- train ...");
   require(!out.command.empty(), "launch: no command; tessera launch -n ", out.ranks,
           " -- train ...");
   require(
       out.backend != "tcp" || out.hostfile.empty(),
       "launch: --backend tcp starts ranks on this machine; leave --hostfile to mpirun, or start "
-      "the command on each host with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and with one "
-      "secret on all of them (--secret-file FILE), which ssh may carry by its standard input: "
-      "ssh HOST 'umask 077; cat > FILE' < FILE");
+      "the command on each host with RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, and with the "
+      "same secret (--secret-file FILE), which you can copy with ssh HOST 'umask 077; cat > FILE' "
+      "< FILE");
   const bool runs = std::ranges::find(known, out.command.front()) != known.end();
   require(runs || out.command.front() == "version", "launch: '", out.command.front(),
-          "' is no command that runs on ranks, as ", join(known),
-          " are; give any other one by itself");
+          "' does not run on ranks, only ", join(known), " do; run it without launch");
   return out;
 }
 
 Arguments tcp_words(const Launch& launch, const Launcher& launcher) {
   constexpr int kMost = 1024;
   require(launch.ranks <= kMost, "launch: -n ", launch.ranks,
-          ": with --backend tcp each rank is a process of this machine, of which there may be ",
-          kMost, "; give fewer, or --devices N for ranks that are threads");
+          ": with --backend tcp ranks are processes of this machine, at most ", kMost,
+          "; give fewer, or --devices N for ranks that are threads");
   require(launch.bind != "core" || launch.ranks <= launcher.cores,
-          "launch: --bind core: there are ", launch.ranks, " ranks, and this process may use ",
-          launcher.cores, " cores; leave it out, or give no more ranks than cores");
+          "launch: --bind core: there are ", launch.ranks, " ranks, but this process may use only ",
+          launcher.cores, " cores; leave it out, or give at most as many ranks as cores");
   const bool bound = launch.bind != "none" && launch.ranks <= launcher.cores;
   Arguments out = {launcher.program,   "launch", "--unsupervised",        "-n",
                    text(launch.ranks), "--bind", bound ? "core" : "none", "--"};

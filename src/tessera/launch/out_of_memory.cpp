@@ -16,7 +16,7 @@ OutOfMemory::OutOfMemory(std::size_t bytes) {
 
 void end_for_library() {
   constexpr std::string_view kText =
-      "error: a library ended the program, most likely for want of memory (its words are above); "
+      "error: a library ended the program, most likely for lack of memory (its output is above); "
       "lower --micro-batch-size or --threads, or raise the memory limit (ulimit -v, cgroup)\n";
   if (write(STDERR_FILENO, kText.data(), kText.size()) < 0) {  // there is nobody to tell
   }

@@ -38,7 +38,7 @@ std::string read_secret(const std::string& path, const std::string& what, int mo
           "; make it with: umask 077; head -c 32 /dev/urandom | base64 > ", path);
   struct stat found = {};
   require(fstat(file.file(), &found) == 0, what,
-          " cannot be looked at: ", process::error_text(errno), "; name another file");
+          " cannot be accessed: ", process::error_text(errno), "; name another file");
   require(!S_ISDIR(found.st_mode), what, " is a folder; name a file in it");
   require(S_ISREG(found.st_mode) || S_ISFIFO(found.st_mode), what,
           " is neither a file nor a pipe; name a file with the secret in it");
@@ -53,7 +53,7 @@ std::string read_secret(const std::string& path, const std::string& what, int mo
     require(got >= 0, what, " cannot be read: ", process::error_text(errno), "; name another file");
     all.append(part.data(), static_cast<std::size_t>(got));
     require(all.size() <= kMostSecret, what, " has more than ", kMostSecret,
-            " bytes; a secret is a line, like that of: head -c 32 /dev/urandom | base64");
+            " bytes; a secret is one line, as from: head -c 32 /dev/urandom | base64");
   }
   require(!all.empty() || !S_ISFIFO(found.st_mode), what,
           " is a pipe that nobody writes to; start its writer first");
@@ -62,8 +62,8 @@ std::string read_secret(const std::string& path, const std::string& what, int mo
 
 std::string long_enough(std::string secret, const std::string& what) {
   require(secret.size() >= Secret::kLeast, what, " has ", secret.size(),
-          " characters, and a secret has at least ", Secret::kLeast,
-          ": draw one, as by: head -c 32 /dev/urandom | base64");
+          " characters, but a secret needs at least ", Secret::kLeast,
+          ": make one with: head -c 32 /dev/urandom | base64");
   return secret;
 }
 
@@ -82,8 +82,7 @@ void make_own_file(const fs::path& path) {
   if (!there)
     fail(Fault::Resource, "the secret of this user's runs cannot be kept in '", path.string(),
          "': ", process::error_text(number),
-         "; give all ranks the same by --secret-file, "
-         "TESSERA_SECRET_FILE or TESSERA_SECRET");
+         "; give all ranks the same with --secret-file, TESSERA_SECRET_FILE or TESSERA_SECRET");
 }
 
 }  // namespace
@@ -101,7 +100,7 @@ std::string run_secret(const std::string& secret_file, const EnvironmentVariable
   const std::string folder = user_cache_folder(environment);
   if (folder.empty())
     fail(Fault::Resource, "ranks that join over TCP need a secret, and there is no home folder ",
-         "where this user's own could be kept; give all ranks the same by --secret-file, ",
+         "where this user's secret could be kept; give all ranks the same with --secret-file, ",
          "TESSERA_SECRET_FILE or TESSERA_SECRET");
   const fs::path own = fs::path(folder) / "secret";
   struct stat found = {};

@@ -63,7 +63,7 @@ int start_ranks(int ranks, std::vector<std::string> command, bool bound, bool ti
   process::Socket listener = process::listen_here();
   if (const int number = errno; !listener.open())
     fail(Fault::Resource,
-         "launch: no port of this machine can be listened at: ", process::error_text(number),
+         "launch: cannot listen at any port of this machine: ", process::error_text(number),
          "; free some ports, or raise the limit of open files");
   const std::vector<cpu_set_t> cores = bound ? usable_core_sets() : std::vector<cpu_set_t>();
   setenv("WORLD_SIZE", text(ranks).c_str(), 1);

@@ -78,14 +78,14 @@ extern "C" void request_stop(int signal, siginfo_t* info, void*) {
     return;
   }
   if (nothing_to_save) {
-    say("stopped on request before the first step; there was nothing to save\n");
+    say("stopped on request before the first step; nothing was saved\n");
     remove_file();
     _exit(kExitStopped);
   }
   if (unfinished_texts) {
     remove_file();
-    say("ended on request: the texts that were written so far are gone, and the file of --output "
-        "is as it was\n");
+    say("ended on request: the texts written so far are discarded, and the file of --output is "
+        "unchanged\n");
     _exit(128 + signal);
   }
   if (asks_again(from_launcher ? asked_by_launcher : asked) || !stops_in_order) _exit(128 + signal);

@@ -22,15 +22,14 @@ Machine find_machine(const std::string& name_or_path) {
   std::error_code failure;
   const std::filesystem::file_status status = std::filesystem::status(name_or_path, failure);
   require(status.type() != std::filesystem::file_type::none, "machine file '", name_or_path,
-          "' cannot be looked at: ", failure.message(),
-          "; check its permissions, and where links lead");
+          "' cannot be accessed: ", failure.message(), "; check its permissions and links");
   require(std::filesystem::is_regular_file(status), "machine '", name_or_path,
-          "' is neither a machine with a name nor a file; names are ", join(machine_names()),
-          ", and `tessera doctor --calibrate FILE` writes a file for the machine it runs on");
+          "' is neither a known machine nor a file; known are ", join(machine_names()),
+          "; `tessera doctor --calibrate FILE` writes a file for this machine");
   std::ifstream file(name_or_path, std::ios::binary);
   std::ostringstream content;
   content << file.rdbuf();
-  require(file.good(), "machine file '", name_or_path, "' cannot be read; see its permissions");
+  require(file.good(), "machine file '", name_or_path, "' cannot be read; check its permissions");
   return parse_machine_file(content.str(), name_or_path);
 }
 

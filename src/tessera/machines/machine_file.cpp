@@ -233,13 +233,13 @@ class FileReader {
       if (!of.empty() && of == table) continue;
       const bool whole = !of.empty() && of != "device." && nothing_of(of);
       if (whole) table = of;
-      problems_.push_back(whole ? text(path_, ": table [", of.substr(0, of.size() - 1),
-                                       "] is missing; give its ", join(below(of)),
-                                       of.starts_with("links.")
-                                           ? ", with units = 1 where the machine has no such level"
-                                           : "")
-                                : text(path_, ": ", key, " is missing; give it, as ", key, " = ",
-                                       keys_[i].example));
+      problems_.push_back(
+          whole
+              ? text(path_, ": table [", of.substr(0, of.size() - 1), "] is missing; give its ",
+                     join(below(of)),
+                     of.starts_with("links.") ? ", with units = 1 if the machine has no such level"
+                                              : "")
+              : text(path_, ": ", key, " is missing; give it, as ", key, " = ", keys_[i].example));
     }
   }
   bool nothing_of(const std::string& prefix) const {

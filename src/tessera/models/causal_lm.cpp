@@ -102,7 +102,7 @@ std::unique_ptr<Samples> token_windows(const Dataset& data, DataPart part,
 std::unique_ptr<Samples> packed(const Dataset& data, DataPart part, const ModelConfig& config,
                                 const SampleChoices& choices) {
   require(choices.order == SampleOrder::ShuffledWindows, "sample-order ", to_text(choices.order),
-          " is for documents that are joined; give packing wrapped, or sample-order ",
+          " needs joined documents; give packing wrapped, or sample-order ",
           to_text(SampleOrder::ShuffledWindows));
   return document_samples(data, part,
                           {.context = config.context,

@@ -47,7 +47,7 @@ void find_classifier_problems(const ModelConfig& c, FieldProblems& problems) {
   if (!(c.classifier_dropout == -1 || (c.classifier_dropout >= 0 && c.classifier_dropout < 1)))
     problems.add({"classifier-dropout"},
                  text("classifier-dropout is ", c.classifier_dropout,
-                      "; it must be at least 0 and less than 1, or -1 for that of dropout"));
+                      "; it must be at least 0 and less than 1, or -1 for the rate of dropout"));
 }
 
 Task sequence_classification(const ModelConfig& c, TextClassifier classifier) {

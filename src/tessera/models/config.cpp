@@ -122,7 +122,7 @@ FieldProblems problems(const ModelConfig& c) {
   if (c.vocabulary > 0 && c.vocabulary <= family.special_tokens) {
     out.add({"vocab-size", "family"},
             text("vocabulary is ", c.vocabulary, ", and ", family.special_tokens,
-                 " tokens of family ", c.family, " are special; it must be more"));
+                 " tokens of family ", c.family, " are special; it must be larger"));
   }
   const FamilyTask* const task = find_task(c);
   if (task == nullptr) {

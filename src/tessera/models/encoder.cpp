@@ -113,8 +113,8 @@ SampleFrame encoder_frame(const MaskedModel& model, const Vocabulary& vocabulary
   out.frame.keeps_end = theirs.keeps_end;
   if (!theirs.adds_tokens()) {
     if (own)
-      fail(Fault::Data, "the tokenizer's post-processor adds no tokens around a text, and this ",
-           "model reads what is at the first, [CLS]", kToHaveUsual);
+      fail(Fault::Data, "the tokenizer's post-processor adds no tokens around a text, but this ",
+           "model reads the first, [CLS]", kToHaveUsual);
     return out;
   }
   if (const std::int32_t type = greatest_type(theirs); model.parts != SampleParts::One && type > 1)
@@ -126,9 +126,9 @@ SampleFrame encoder_frame(const MaskedModel& model, const Vocabulary& vocabulary
 
 void require_end_cut(const TextFrame& frame, std::string_view task) {
   if (frame.keeps_end)
-    fail(Fault::Data, "the tokenizer cuts the beginning of a text that is too long ",
-         "(truncation_side left), and samples of ", task, " are cut at the end; write ",
-         "\"truncation_side\": \"right\" into tokenizer_config.json to have that");
+    fail(Fault::Data, "the tokenizer truncates long texts at the beginning ",
+         "(truncation_side left), but samples of ", task, " are truncated at the end; write ",
+         "\"truncation_side\": \"right\" into tokenizer_config.json");
 }
 
 }  // namespace tessera

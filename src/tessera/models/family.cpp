@@ -13,14 +13,14 @@ std::vector<const ModelFamily*> all_families(const OwnFamilies& own) {
   const std::span<const ModelFamily* const> library = model_families();
   std::vector<const ModelFamily*> out(library.begin(), library.end());
   for (const ModelFamily* family : own) {
-    require(family != nullptr, "a model family that the program brings is a null pointer");
+    require(family != nullptr, "a model family of the program is a null pointer");
     const auto known = std::ranges::find(out, family->name, &ModelFamily::name);
     if (known == out.end()) {
       out.push_back(family);
       continue;
     }
     require(family->replaces && !(*known)->replaces, "two model families are called '",
-            family->name, "'; give the one that you bring another name");
+            family->name, "'; rename yours");
     *known = family;
   }
   return out;
@@ -74,7 +74,7 @@ const FamilyTask& family_task(const ModelConfig& config) {
   std::vector<std::string> names;
   for (const FamilyTask& task : config.family->tasks) names.emplace_back(task.name);
   fail(Fault::Usage, "task is '", config.task, "', which family ", config.family,
-       " is not trained for; it has ", join(names));
+       " does not support; it has ", join(names));
 }
 
 bool has_head(const ModelConfig& config, TaskHead head) {

@@ -58,9 +58,9 @@ void require_usual_frame(const MaskedModel& model, SampleParts parts, const Voca
   };
   if (theirs.of(texts) == usual.of(texts)) return;
   if (without_types(theirs) == without_types(usual))
-    fail(Fault::Data, "the tokenizer gives two texts other types than 0 and 1, as where ",
-         "model_input_names of tokenizer_config.json leaves out token_type_ids, and pairs of ",
-         "masked words are learned with them; add it, or give the tokenizer of such a model");
+    fail(Fault::Data, "the tokenizer does not give two texts the types 0 and 1 (does ",
+         "model_input_names of tokenizer_config.json lack token_type_ids?), which pairs of ",
+         "masked words need; add it, or give the tokenizer of such a model");
   fail(Fault::Data, "the tokenizer's post-processor does not put ",
        texts == 1 ? "[CLS] A [SEP]" : "[CLS] A [SEP] B [SEP]", " around ",
        texts == 1 ? "a text" : "two texts", ", which is how masked words are learned; correct ",

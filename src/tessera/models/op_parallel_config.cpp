@@ -17,8 +17,8 @@ ParallelConfig TransformerOpParallelConfig::on(std::int64_t devices) const {
     require(value >= 1, name, " is ", value, "; it must be at least 1");
   require(micro_batch_num >= pipeline_stage, "micro_batch_num ", micro_batch_num,
           " is less than pipeline_stage ", pipeline_stage,
-          ", so stages would have nothing to do; give at least ", pipeline_stage,
-          " micro-batches, better several times as many");
+          ", so some stages would be idle; give at least ", pipeline_stage,
+          " micro-batches, preferably several times as many");
   const std::int64_t all =
       size_product({data_parallel, model_parallel, pipeline_stage}, "parts of the model");
   const std::string product = text("data_parallel ", data_parallel, " x model_parallel ",

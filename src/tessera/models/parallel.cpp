@@ -45,9 +45,8 @@ void find_layout_problems(const ParallelConfig& c, std::int64_t layers, std::int
   }
   if (std::ssize(counts) != chunks)
     return out.add({"pipeline-layout", "pipeline-model-parallel-size", "virtual-pipeline-stages"},
-                   text("pipeline-layout ", c.layout, " tells the layers of ",
-                        counted(std::ssize(counts), "chunk"), ", but ", chunks_text(c), " makes ",
-                        chunks, "; give a number for each"));
+                   text("pipeline-layout ", c.layout, " has ", counted(std::ssize(counts), "chunk"),
+                        ", but ", chunks_text(c), " makes ", chunks, "; give a number for each"));
   const auto above =
       std::ranges::find_if(counts, [&](std::int64_t count) { return count > layers; });
   if (above != counts.end())  // a sum of such counts may be no number
@@ -58,14 +57,14 @@ void find_layout_problems(const ParallelConfig& c, std::int64_t layers, std::int
   const std::int64_t sum = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
   if (sum != layers)
     out.add({"pipeline-layout", "layers", "decoder-layers"},
-            text("pipeline-layout ", c.layout, " shares out ", counted(sum, "layer"),
+            text("pipeline-layout ", c.layout, " has ", counted(sum, "layer"),
                  ", but the model has ", layers, "; give numbers that add up to that"));
   const auto inner =
       counts.size() < 3 ? counts.end() : std::find(counts.begin() + 1, counts.end() - 1, 0);
   if (inner != counts.end() && inner != counts.end() - 1)
     out.add({"pipeline-layout"},
             text("pipeline-layout ", c.layout, " leaves chunk ", inner - counts.begin(),
-                 " without layers; only the first and the last can do without, which have the ",
+                 " without layers; only the first and the last may have none, as they have the ",
                  "embedding and the head"));
 }
 
@@ -169,7 +168,7 @@ std::vector<std::int64_t> parse_layers(std::string_view list, std::int64_t layer
     const auto last =
         dash == part.npos ? first : whole_number(std::string_view(part).substr(dash + 1));
     require(first && last && *first <= *last, "recompute-layers is '", list, "', in which '", part,
-            "' is no layer and no range of them; give all, or numbers from 0 on, as 0-5,8");
+            "' is neither a layer nor a range; give all, or numbers from 0, as 0-5,8");
     const bool is_there = *first >= 0 && *last < layers;
     const std::string remedy =
         layers == 1 ? "the only layer is 0; give that"
@@ -194,7 +193,7 @@ std::vector<std::int64_t> parse_layout(std::string_view layout) {
   for (const std::string& word : split(layout, ',')) {
     const auto count = whole_number(word);
     require(count && *count >= 0, "pipeline-layout is '", layout, "', in which '", word,
-            "' is no number of layers; give one for each chunk, as 3,4,4,3");
+            "' is not a number of layers; give one for each chunk, as 3,4,4,3");
     out.push_back(*count);
   }
   return out;
@@ -300,7 +299,8 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
               c.devices % (c.pipeline * c.tensor * c.context * c.repeat) == 0,
           c.devices, " devices do not divide into pipeline parallel ", c.pipeline,
           " x tensor parallel ", c.tensor, " x context parallel ", c.context,
-          c.repeat > 1 ? text(" x repeated ", c.repeat) : "", "; choose a number that they divide");
+          c.repeat > 1 ? text(" x repeated ", c.repeat) : "",
+          "; choose a number that these sizes divide");
   const std::int64_t group = c.shard_size > 0 ? c.shard_size : c.data();
   require(c.data() % group == 0, "states are sharded over ", group, " ranks, which do not divide ",
           "the ", c.data(), " data parallel ones; choose a number that does");
@@ -374,7 +374,7 @@ std::vector<ChunkPin> chunks_by_layer(const ModelConfig& model,
     require(chunk >= before, "layer ", layer, " is put on chunk ", chunk,
             out.empty() ? ", and the first is 0"
                         : text(", layer ", layer - 1, " before it on chunk ", before),
-            "; chunks go on from layer to layer, from 0 on");
+            "; chunks must ascend from layer to layer, from 0");
     out.push_back({block, chunk});
     ++layer;
   }

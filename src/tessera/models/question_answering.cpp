@@ -15,8 +15,8 @@ QuestionSamplesOptions question_options(const ModelConfig& c, const MaskedModel&
   const SampleFrame frame = encoder_frame(model, vocabulary);
   require_end_cut(frame.frame, kQuestionAnswering);
   if (frame.frame.pair.front().text >= 0)
-    fail(Fault::Data, "the tokenizer's post-processor begins a pair with a text, and the first ",
-         "token of a sample stands for no answer; write a post_processor of [CLS] A [SEP] B [SEP] ",
+    fail(Fault::Data, "the tokenizer's post-processor begins a pair with a text, but the first ",
+         "token of a sample means no answer; write a post_processor of [CLS] A [SEP] B [SEP] ",
          "into tokenizer.json");
   return {.context = c.context,
           .doc_stride = c.doc_stride,

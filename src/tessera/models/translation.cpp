@@ -31,7 +31,7 @@ void require_not_of_texts(const ModelConfig& config, const Vocabulary& vocabular
   const std::int32_t least = std::min({named.pad, named.start, named.end});
   require(least >= vocabulary.size() && named.first.value_or(least) >= vocabulary.size(),
           "special-tokens is ", config.special_tokens, ", but ids below ", vocabulary.size(),
-          " are those of texts (vocabulary ", to_text(vocabulary.kind()),
+          " belong to texts (vocabulary ", to_text(vocabulary.kind()),
           "); leave special-tokens out, or give ids from ", vocabulary.size(), " on");
 }
 
@@ -45,7 +45,7 @@ class PairSamples final : public Samples {
         size_(choices.most > 0 ? std::min(choices.most, pairs_.size()) : pairs_.size()),
         key_(random_key(choices.seed, "data.order")) {
     require(!shuffled_ || choices.order == SampleOrder::ShuffledWindows, "sample-order ",
-            to_text(choices.order), " is for texts without pairs; give sample-order ",
+            to_text(choices.order), " does not work with pairs; give sample-order ",
             to_text(SampleOrder::ShuffledWindows));
     if (shuffled_) require_not_of_texts(config, data.vocabulary);
     if (choices.buckets.lengths.empty()) return;

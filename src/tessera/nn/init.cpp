@@ -10,8 +10,8 @@ namespace tessera {
 
 Fans fans_of(const Shape& weight) {
   require(weight.ndim() >= 2 && weight.numel() > 0, "a weight of shape ", weight,
-          " has no inputs and outputs to count; it needs [out, in] or [out, in, window...], give "
-          "other parameters a constant, a normal or a uniform first value");
+          " has no inputs and outputs to count; it needs [out, in] or [out, in, window...], "
+          "initialize other parameters as constant, normal or uniform");
   double window = 1;
   for (int d = 2; d < weight.ndim(); ++d) window *= static_cast<double>(weight[d]);
   return {static_cast<double>(weight[1]) * window, static_cast<double>(weight[0]) * window};

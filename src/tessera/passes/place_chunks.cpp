@@ -52,7 +52,7 @@ std::vector<Unit> units_of(const Graph& graph, const PipelineStrategy& pipeline)
       if (node.op->flops != nullptr) unit.flops += node.op->flops(graph.call(id));
       if (node.stage < 0) continue;
       require(unit.pinned < 0 || unit.pinned == node.stage, "block '", path, "' is in the chunks ",
-              unit.pinned, " and ", node.stage, "; give all of it one\n    ",
+              unit.pinned, " and ", node.stage, "; put all of it in one\n    ",
               describing(graph, id));
       unit.pinned = node.stage;
     }
@@ -306,11 +306,10 @@ std::vector<ChunkPin> cut_into_chunks(std::span<const Graph* const> programs,
             ", but there are chunks 0 to ", chunks - 1);
   }
   require(at(chunks) <= units.size(), "a pipeline of ", chunks, " chunks for a model of ",
-          units.size(), " blocks; have at most as many chunks, on all stages together, as blocks");
+          units.size(), " blocks; use at most as many chunks in total as blocks");
   const std::vector<std::size_t> begins = best_cut(units, chunks);
   require(!begins.empty(), "no cut into ", chunks, " chunks has one block or more in each, in the ",
-          "order of the model, and ", pinned_text(units),
-          "; put fewer blocks into a chunk by hand");
+          "order of the model, and ", pinned_text(units), "; pin fewer blocks to chunks");
   std::vector<ChunkPin> out;
   for (std::size_t u = 0; u < units.size(); ++u) {
     const auto behind = std::upper_bound(begins.begin(), begins.end(), u);

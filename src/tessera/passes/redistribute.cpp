@@ -120,7 +120,7 @@ int parse_dim(std::string_view line, std::string_view digits) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), dim);
   require(error == std::errc() && end == digits.data() + digits.size() && dim >= 0 &&
               dim < Shape::kMaxDims,
-          "move '", line, "': '", digits, "' is no dim");
+          "move '", line, "': '", digits, "' is not a dim");
   return dim;
 }
 
@@ -148,7 +148,7 @@ Move parse_move(std::string_view line) {
   out.kind = static_cast<MoveKind>(kind - kKinds.begin());
   out.axes = split(words[1], '.');
   for (const std::string& axis : out.axes)
-    require(is_axis_name(axis), "move '", line, "': '", axis, "' is no axis");
+    require(is_axis_name(axis), "move '", line, "': '", axis, "' is not an axis");
   if (words.size() == 5) {
     const std::size_t arrow = words[2].find("->");
     require(arrow != std::string::npos, "move '", line, "': dims are like 0->1, not '", words[2],

@@ -54,7 +54,7 @@ class BufferReader {
   BufferFile take() {
     if (out_.buffers.empty())
       fail(Fault::Data, "'", path_,
-           "' has no buffers; give a line 'id,lower,upper,size' and one for each buffer below it");
+           "' has no buffers; give a line 'id,lower,upper,size', then one line per buffer");
     refuse_overlaps();
     return std::move(out_);
   }
@@ -116,7 +116,7 @@ class BufferReader {
     if (!cell("alignment").empty()) out.alignment = number("alignment", 1);
     if (!cell("offset").empty()) out.offset = number("offset", 0);
     if (out.offset && *out.offset % out.alignment != 0)
-      wrong(text("has offset ", *out.offset, ", which is no multiple of its alignment, ",
+      wrong(text("has offset ", *out.offset, ", which is not a multiple of its alignment, ",
                  out.alignment));
     add_bytes(out);
     return out;
@@ -127,8 +127,8 @@ class BufferReader {
     const std::int64_t room = kMostBufferBytes - total_ - b.bytes;
     if (room < 0 || b.alignment - 1 > room || b.offset.value_or(0) > kMostBufferBytes - b.bytes)
       wrong(
-          "brings the bytes of all buffers, with what their alignment may cost, or the end of "
-          "this one above 2^61; no machine has as many");
+          "makes the bytes of all buffers, with alignment, or the end of this one exceed 2^61; "
+          "make them smaller");
     total_ += b.bytes + b.alignment - 1;
   }
 

@@ -180,7 +180,7 @@ Mesh mesh_of_all(const std::vector<ProgramSource>& sources) {
     const Mesh mesh = mesh_of_ranks(source.strategy.mesh);
     if (&source == &sources[0]) out = mesh;
     require(!mesh.has(kPipelineAxis), "the mesh ", mesh, " has an axis '", kPipelineAxis,
-            "', which is what stages are called; give it another name");
+            "', which is reserved for pipeline stages; rename it");
     require(source.strategy.pipeline == sources[0].strategy.pipeline, "program '", source.name,
             "' is compiled for another pipeline than program '", sources[0].name,
             "'; programs of one plan share their states, so give them one");

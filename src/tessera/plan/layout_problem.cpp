@@ -35,7 +35,7 @@ std::int64_t total_bytes(std::span<const TimedBuffer> buffers) {
     constexpr std::string_view kWhat = "bytes of all buffers";
     require(!b.offset || *b.offset % b.alignment == 0, "a buffer of ", b.bytes,
             " bytes is to lie at ", b.offset.value_or(0),
-            ", which is no multiple of its alignment, ", b.alignment);
+            ", which is not a multiple of its alignment, ", b.alignment);
     // A buffer lies at most alignment - 1 above the end of the one it rests on.
     total = size_sum(total, size_sum(b.bytes, b.alignment - 1, kWhat), kWhat);
     if (b.offset) highest = std::max(highest, size_sum(*b.offset, b.bytes, kWhat));

@@ -209,7 +209,7 @@ void PassCheck::compare(Numbers after) {
           before_.seen, [&](const Seen& known) { return same(known.by_rank, each.by_rank); });
     });
     if (fresh != after.seen.end())
-      error = error.with("the first with a value that none had before: " + fresh->node);
+      error = error.with("first node with a new value: " + fresh->node);
     throw error;
   }
   before_ = std::move(after);

@@ -110,7 +110,7 @@ Call RankShards::transfer(const Graph& graph, NodeId id) const {
     whole[dim("from")] = to.type.shape[dim("from")];
     out.collective = Collective::all_to_all(dtype, whole, dim("from"), dim("to"), name);
   } else {
-    check(node.op == &kPermute, node.op->name, " is no transfer");
+    check(node.op == &kPermute, node.op->name, " is not a transfer");
     out.collective = Collective::send(dtype, from.type.shape, receiver(from, to, out.axes), name);
     out.from = sender(from, to, out.axes);
   }

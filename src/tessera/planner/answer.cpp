@@ -42,7 +42,7 @@ std::string time_text(const PlanAnswer& answer) {
     if (p.exposed[part] == 0 && p.whole[part] == 0) continue;
     const bool hidden = p.whole[part] > p.exposed[part];
     out += row(to_text(static_cast<TimePart>(part)), seconds_text(p.exposed[part]),
-               hidden ? text("of ", seconds_text(p.whole[part]), ", the rest beside others") : "");
+               hidden ? text("of ", seconds_text(p.whole[part]), ", the rest overlapped") : "");
   }
   if (p.bubble > 0) out += row("waiting for other stages", seconds_text(p.bubble));
   return out + row("in all", seconds_text(p.seconds));
@@ -105,7 +105,7 @@ std::string to_text(const PlanAnswer& answer, const PlanQuestion& question) {
   for (const Alternative& each : answer.alternatives)
     out += text("  ", seconds_text(each.seconds), each.whole ? "" : " (about)", ", ",
                 bytes_text(each.bytes), ": ", to_text(each.choice), "\n    ", each.why, "\n");
-  if (!answer.what_if.empty()) out += "what more would bring\n";
+  if (!answer.what_if.empty()) out += "what more resources would gain\n";
   for (const WhatIf& each : answer.what_if) {
     out += text("  ", each.what, ": ", seconds_text(each.seconds), ", ",
                 format("%.2f %% less", 100 * (1 - each.seconds / seconds)), "\n");
@@ -114,7 +114,7 @@ std::string to_text(const PlanAnswer& answer, const PlanQuestion& question) {
   return out + text("search: ", format("%.1f s", answer.search_seconds), ", ", answer.short_models,
                     " short models and ", answer.found.whole_plans, " whole plans compiled, ",
                     answer.found.considered.size(), " plans compared",
-                    answer.found.complete ? "" : "; it ended before all was compared", "\n");
+                    answer.found.complete ? "" : "; it ended before all plans were compared", "\n");
 }
 
 std::string to_json(const PlanAnswer& answer, const PlanQuestion& question) {

@@ -135,7 +135,7 @@ std::string to_html(const PlanAnswer& answer, const PlanQuestion& question) {
   out += page::heading("Memory by stage") + memory_part(answer);
   out += page::heading("What binds") + shares(answer);
   out += page::heading("Other plans, and why they lost") + other_plans(answer);
-  out += page::heading("What more would bring") + more(answer);
+  out += page::heading("What more resources would gain") + more(answer);
   return out + page::end();
 }
 

@@ -142,7 +142,7 @@ class Alternatives {
                       const std::vector<Share>& than) const {
     if (seconds > found_.least_seconds() * (1 + kEquallyFast))
       return why_slower(seconds / best_.seconds(), of, than);
-    const std::string out = text("it takes as long, within ", 100 * kEquallyFast, " %");
+    const std::string out = text("it takes the same time, within ", 100 * kEquallyFast, " %");
     if (more < 1) return out;
     return text(out, ", and ", bytes_text(static_cast<std::int64_t>(more)), " more memory");
   }

@@ -48,7 +48,7 @@ bool is_given(const Knob& knob, const RunConfig& base) {
 
 bool is_given(std::string_view field, const RunConfig& base) {
   const auto knob = std::ranges::find(kKnobs, field, &Knob::field);
-  check(knob != std::end(kKnobs), field, " is no knob of the planner");
+  check(knob != std::end(kKnobs), field, " is not a knob of the planner");
   return is_given(*knob, base);
 }
 

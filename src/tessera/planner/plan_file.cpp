@@ -55,12 +55,12 @@ MadeFor read_made_for(const toml::table& plan, const std::string& path) {
     const auto known = std::ranges::find(kKeys, name.str(), &Key::name);
     const std::string line = text(path, ":", static_cast<std::int64_t>(toml_line(node)), ": ");
     require(known != std::end(kKeys), line, "unknown key plan.", name.str(), "; ", kMakeOne);
-    require(node.is_string(), line, "plan.", name.str(), " is no text in quotes; ", kMakeOne);
+    require(node.is_string(), line, "plan.", name.str(), " is not a text in quotes; ", kMakeOne);
     out.*known->value = node.as_string()->get();
   }
   for (const Key& key : kKeys)
-    require(plan.contains(key.name), "'", path, "' is no plan: its table [plan] has no ", key.name,
-            " to say what machine and model it was made for; ", kMakeOne);
+    require(plan.contains(key.name), "'", path, "' is not a plan: its table [plan] has no ",
+            key.name, " to identify its machine and model; ", kMakeOne);
   return out;
 }
 
@@ -135,8 +135,8 @@ std::string plan_file_text(const RunConfig& base, const PlanChoice& choice, int 
 PlanFile parse_plan_file(std::string_view toml, const std::string& path) {
   const toml::table all = parse_toml(toml, path);
   const toml::table* plan = all["plan"].as_table();
-  require(plan != nullptr, "'", path, "' is no plan: it has no table [plan], which says what ",
-          "machine and model it was made for; ", kMakeOne);
+  require(plan != nullptr, "'", path, "' is not a plan: it has no table [plan] to identify its ",
+          "machine and model; ", kMakeOne);
   PlanFile out{read_made_for(*plan, path), {}};
   const std::uint32_t first = toml_line(*plan);
   std::uint32_t next = std::numeric_limits<std::uint32_t>::max();  // line of the next table
@@ -150,10 +150,10 @@ PlanFile parse_plan_file(std::string_view toml, const std::string& path) {
     out.fields += "\n";
   }
   require(plan->contains(kDigest), "the plan '", path, "' has no ", kDigest,
-          " of its fields: tessera plan wrote it before plans had one; ", kMakeOne);
+          " of its fields: it was written by an older tessera plan; ", kMakeOne);
   require((*plan)[kDigest].value<std::string>() == digest_of_fields(out.fields), "the plan '", path,
-          "' is not as tessera plan wrote it: its digest is of other fields; give what is to be "
-          "different as flags beside --plan, or ",
+          "' was changed after tessera plan wrote it: its digest does not match its fields; give "
+          "changes as flags beside --plan, or ",
           kMakeOne);
   return out;
 }

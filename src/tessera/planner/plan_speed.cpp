@@ -28,8 +28,8 @@ std::string known_error_text(const PlanQuestion& question) {
   return text("known error of these times: ",
               !machine.known_error.empty() ? machine.known_error
               : machine.name.empty()
-                  ? "none, as this machine was not measured (tessera doctor --calibrate)"
-                  : text("none, as no run on ", machine.name, " was compared with them"));
+                  ? "unknown, as this machine was not measured (tessera doctor --calibrate)"
+                  : text("unknown, as no run on ", machine.name, " was compared with them"));
 }
 
 }  // namespace tessera

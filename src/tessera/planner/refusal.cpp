@@ -96,11 +96,10 @@ double excess(const Verdict& verdict, const StageCaps& caps) {
     fail(Fault::Usage, begin, join(asked));
   if (has_a_way(question, question.base))
     fail(Fault::Usage, "no plan of this model on ", counted(question.devices, "device"),
-         " compiles; tessera plan without --auto says why one does not");
+         " compiles; tessera plan without --auto prints the reason for one");
   const std::vector<std::string> given = culprits(question);
-  fail(Fault::Usage, begin,
-       "data-parallel-size x micro-batch-size has to divide global-batch-size ",
-       question.base.global_batch_size, ", and nothing that does goes with ", join(given, " "),
+  fail(Fault::Usage, begin, "data-parallel-size x micro-batch-size must divide global-batch-size ",
+       question.base.global_batch_size, ", but no divisor works with ", join(given, " "),
        "; leave ", given.size() == 1 ? "that" : "one of these", " out, or give another value");
 }
 
@@ -135,7 +134,7 @@ void refuse(const PlanQuestion& question, const std::vector<Candidate>& leanest)
                                       : text("the memory of the host for a device of ",
                                              question.machine.name, " (", host, " bytes)");
   fail(Fault::Usage, limit, " is below ", bytes_text(bytes), " (", bytes,
-       " bytes), the least of all that was tried, which takes ",
+       " bytes), the least of all plans tried, which uses ",
        plan_text(question.base, nearest.considered.choice), "; ",
        of_device ? "raise the cap" : "offload less", ", or plan for more than ",
        counted(question.devices, "device"));

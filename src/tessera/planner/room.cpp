@@ -74,7 +74,7 @@ LeastBytes least_of_states(const PlanQuestion& question) {
   out.bytes /= question.devices;
   out.of = text(parameters ? "parameters" : "", parameters && moments ? " and " : "",
                 moments ? "the optimizer's states" : "", " take on one of ",
-                counted(question.devices, "device"), " if these share them out evenly");
+                counted(question.devices, "device"), " if sharded evenly");
   return out;
 }
 

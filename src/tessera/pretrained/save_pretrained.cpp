@@ -32,7 +32,7 @@ const HubFamily& family_to_write(const ModelConfig& model) {
   std::vector<std::string> known;
   for (const HubFamily* each : hub_families()) known.emplace_back(each->family->name);
   require(family != nullptr, "export: family ", model.family,
-          " has no folder of Hugging Face's; families that have one are ", join(known));
+          " has no Hugging Face format; families that have one are ", join(known));
   require(family->grouped_queries || model.groups() == model.heads, "export: kv-heads ",
           model.groups(), " with heads ", model.heads, ": transformers' ",
           hub_class_of(*family, model), " has as many of both");
@@ -97,8 +97,8 @@ void require_shapes(const ModelConfig& model, const ParameterReader& parameters)
     if (found != nullptr && *found == wanted) continue;
     fail(Fault::Checkpoint, "export: parameter ", name, " is ",
          found == nullptr ? std::string("missing") : to_text(*found),
-         ", and the configuration that is recorded beside it makes it ", wanted,
-         "; the two are not of one model: export the checkpoint as it was saved");
+         ", but its recorded configuration needs ", wanted,
+         "; they belong to different models: export the checkpoint as it was saved");
   }
 }
 
@@ -238,7 +238,7 @@ void save_pretrained(const std::string& folder, const ModelConfig& model,
   const std::vector<std::size_t> ends = file_ends(tensors, how.dtype, how.most_file_bytes);
   for (const auto& entry : files_of(folder))
     require(how.overwrite || !is_of_export(entry), "export: '", (fs::path(folder) / entry).string(),
-            "' is there already; give another --output, or --overwrite");
+            "' exists; give another --output, or --overwrite");
   StagedFolder staged(folder);
   const fs::path at = staged.path();
   HubJson map = HubJson::object();

@@ -25,8 +25,7 @@ std::unique_ptr<ClaimedFolder> ClaimedFolder::take(const std::string& path) {
   if (error == EEXIST) return nullptr;
   if (error != 0)
     fail(Fault::Resource, "cannot make the folder '", path,
-         "': ", std::generic_category().message(error),
-         "; give another one, or the right to write there");
+         "': ", std::generic_category().message(error), "; give another one, or make it writable");
   return std::unique_ptr<ClaimedFolder>(new ClaimedFolder(path));
 }
 

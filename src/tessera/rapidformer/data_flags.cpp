@@ -35,7 +35,7 @@ std::string_view given_of(const GivenFlags& flags, const std::array<std::string_
     if (flags.find(name) == nullptr) continue;
     if (!out.empty() && flags.find_all(name) != flags.find_all(out))
       problems.add(text(flags.written(out), " and ", flags.written(name),
-                        " disagree: both say where the data is; give one"));
+                        " disagree: both set the data; give one"));
     out = name;
   }
   return out;
@@ -62,11 +62,11 @@ void check_prefix(const std::string& prefix, const std::string& source, Problems
     if (!prefix.ends_with(mine)) continue;
     const std::string twin = text(prefix.substr(0, prefix.size() - mine.size()), other);
     if (!is_there(twin + ".idx")) continue;
-    return problems.add(
-        text(source, " ", prefix, ": there is no ", prefix, ".idx, but ", twin,
-             ".idx is there: preprocess_data made it ", how, "; give --data-path ", twin,
-             mine == kSentence ? ", which GPT trains on, or make the other one for BERT"
-                               : ", which BERT trains on, or make the other one for GPT"));
+    return problems.add(text(source, " ", prefix, ": there is no ", prefix, ".idx, but ", twin,
+                             ".idx is there: preprocess_data made it ", how, "; give --data-path ",
+                             twin,
+                             mine == kSentence ? ", for GPT, or make the other one for BERT"
+                                               : ", for BERT, or make the other one for GPT"));
   }
   problems.add(text(source, " ", prefix, ": there is no ", prefix, ".idx",
                     near_files(prefix + ".idx"),
@@ -112,7 +112,7 @@ void take_tables(GivenFlags& flags, const std::vector<std::string>& paths,
   if (!flags.tells("valid-data")) {
     if (valid.empty()) {
       notices.push_back(text("there is no dev or validation table beside ", train,
-                             ": the end of the training table is held out to evaluate on"));
+                             ": the end of the training table is held out for evaluation"));
     } else {
       flags.set("valid-data", {valid}, source);
     }
@@ -126,9 +126,9 @@ void note_empty_test(const GivenFlags& flags, std::vector<std::string>& notices)
   std::size_t parts = 0;
   for (const std::string& part : tessera::split(*split, ',')) parts += trim(part).empty() ? 0 : 1;
   if (parts == 2)
-    notices.push_back(text("--split ", *split,
-                           " has no test part: nothing is left to test on, and nothing is tested; "
-                           "a third number, as in 949,50,1, keeps one for later"));
+    notices.push_back(
+        text("--split ", *split,
+             " has no test part, so nothing is tested; a third number, as in 949,50,1, keeps one"));
 }
 
 }  // namespace
@@ -140,13 +140,13 @@ void take_data(GivenFlags& flags, bool pretraining, bool checks, Problems& probl
                          name = given_of(flags, kDataNames, problems);
   if (path.empty()) {
     if (!name.empty())
-      problems.add(text(flags.written(name), " is a folder in --data-path; give that too"));
+      problems.add(text(flags.written(name), " is a folder in --data-path; give --data-path too"));
     return;
   }
   const std::string source = text("--", path);
   for (const std::string_view other : kTrainNames) {
     if (!flags.typed(other) || !flags.typed(path)) continue;
-    problems.add(text(source, " and --", other, " both say what to train on; give one"));
+    problems.add(text(source, " and --", other, " both set the training data; give one"));
     return problems.refuse("data");
   }
   if (!pretraining)

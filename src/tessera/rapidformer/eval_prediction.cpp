@@ -104,11 +104,11 @@ std::vector<std::int32_t> EvalPrediction::argmax(std::string_view name) const {
   const auto found = predictions.find(name);
   std::vector<std::string> names;
   for (const auto& [known, tensor] : predictions) names.push_back(known);
-  require(found != predictions.end(), "nothing is predicted under the name '", name, "', only ",
+  require(found != predictions.end(), "there is no prediction '", name, "', only ",
           names.empty() ? "the loss" : join(names),
           "; return it from run_forward_step: {loss, {{\"", name, "\", value}}}");
   require(found->second.shape().ndim() == 2, "predictions '", name, "' are ", found->second.shape(),
-          "; argmax is of [samples, classes]");
+          "; argmax needs [samples, classes]");
   std::vector<std::int32_t> out;
   for (std::int64_t i = 0; i < samples; ++i)
     out.push_back(static_cast<std::int32_t>(largest(row_of(found->second, i))));
@@ -117,7 +117,7 @@ std::vector<std::int32_t> EvalPrediction::argmax(std::string_view name) const {
 
 std::vector<std::int32_t> EvalPrediction::labels(std::string_view name) const {
   require(dataset != nullptr,
-          "the data is that of the flags, whose labels the task knows; return eval.scores");
+          "the data comes from flags, and the task scores it; return eval.scores");
   std::vector<std::int32_t> out;
   for (std::int64_t i = 0; i < samples; ++i) {
     const Features sample = sample_of(*dataset, i);

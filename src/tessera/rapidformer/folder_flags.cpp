@@ -59,8 +59,8 @@ void take_save(AskedRun& run) {
   if (run.flags.tells("output") || run.given_elsewhere) return;
   if (run.several_processes) {
     run.problems.add(
-        "--save is missing: give a folder that all processes see, which has the "
-        "metrics, the checkpoints and the trained model");
+        "--save is missing; give a folder shared by all processes, for metrics, checkpoints and "
+        "the trained model");
     return;
   }
   if (run.flags.help()) return;
@@ -89,15 +89,15 @@ std::string checkpoint_at(AskedRun& run, const std::string& folder, std::int64_t
 void check_without_load(AskedRun& run) {
   if (run.flags.on("finetune"))
     run.problems.add(
-        "--finetune begins with the weights of --load, which is not given; give "
-        "--load FOLDER, or --pretrained-model-name-or-path NAME alone");
+        "--finetune needs --load; give --load FOLDER, or only --pretrained-model-name-or-path "
+        "NAME");
   if (run.flags.find("ckpt-step") != nullptr)
-    run.problems.add("--ckpt-step is an iteration of --load; give that too");
+    run.problems.add("--ckpt-step is an iteration of --load; give --load too");
   const std::string* const save = run.flags.find("save");
   if (save != nullptr && run.so_far().resume == "none" && !traces_of_run(*save).empty() &&
       !only_started(*save))
     run.problems.add(text("--save ", *save, " holds another run (", join(traces_of_run(*save)),
-                          "); go on with it by --load ", *save, ", or give a new folder"));
+                          "); resume it with --load ", *save, ", or give a new folder"));
 }
 
 /// Goes on from a checkpoint of `load`, in that folder where no other is told.
@@ -110,8 +110,7 @@ void take_resume(AskedRun& run, const std::string& load) {
   } else {
     if (in_place && run.flags.on("exit-on-missing-checkpoint") && checkpoints_in(load).empty())
       run.problems.add(text("--load ", load,
-                            " has no checkpoint, and --exit-on-missing-checkpoint "
-                            "wants one"));
+                            " has no checkpoint, but --exit-on-missing-checkpoint requires one"));
     run.flags.set("resume", {in_place ? "auto" : load}, "--load");
   }
   if (output.empty()) run.flags.set("output", {load}, "--load");
@@ -122,8 +121,8 @@ void take_load(AskedRun& run) {
   if (load == nullptr) return check_without_load(run);
   if (PretrainedModel::is_at(*load)) {
     run.problems.add(text("--load ", *load,
-                          " is a model of transformers, which has no iteration to "
-                          "go on from; give it as --pretrained-model-name-or-path ",
+                          " is a model of transformers, which has no iteration to resume from; "
+                          "give it as --pretrained-model-name-or-path ",
                           *load));
     return;
   }

@@ -90,11 +90,10 @@ void refuse_comments(const Arguments& arguments) {
     if (!word.empty() && word.front() != '#') continue;
     if (arguments[i].empty()) continue;  // "$NOT_SET": parse_flags names the flag
     const std::string before = i == 0 ? "rapidformer" : arguments[i - 1];
-    fail(Fault::Usage, "behind '", before, "' there is a backslash with a ",
+    fail(Fault::Usage, "after '", before, "' a backslash is followed by a ",
          word.empty() ? "blank" : "comment",
-         " after it, where the line should end: the shell ends the command there, and no flag of "
-         "the lines below arrives; let the backslash be the last character of its line, and write "
-         "comments on lines of their own, above the command");
+         ", so the shell ends the command there and drops the flags of the lines below; make the "
+         "backslash the last character of its line, and put comments above the command");
   }
 }
 

@@ -69,13 +69,13 @@ std::string feature_names(const Features& features) {
                                      std::string_view like, const Features& other) {
   if (!std::ranges::equal(sample, other, {}, &Features::value_type::first,
                           &Features::value_type::first))
-    fail(Fault::Data, whose, " has the features ", feature_names(sample), ", and ", like, " has ",
-         feature_names(other), "; get() must return the same for all");
+    fail(Fault::Data, whose, " has the features ", feature_names(sample), ", but ", like, " has ",
+         feature_names(other), "; get() must return the same features for all samples");
   const auto differing = std::ranges::find_if(
       sample, [&](const auto& its) { return !same_kind(its.second, other.at(its.first)); });
   const auto& [name, feature] = *differing;
-  fail(Fault::Data, whose, ": feature '", name, "' is ", to_text(feature), ", and that of ", like,
-       " is ", to_text(other.at(name)), "; pad or cut it in get()");
+  fail(Fault::Data, whose, ": feature '", name, "' is ", to_text(feature), ", but in ", like,
+       " it is ", to_text(other.at(name)), "; pad or cut it in get()");
 }
 
 /// Errors: Fault::Data: a number that the input does not take.
@@ -102,15 +102,15 @@ void require_in_range(const TaskInput& input, std::int64_t index, const Features
 Features first_sample(const MapDataset& dataset, std::string_view use) {
   if (const std::int64_t size = size_of(dataset); size < 1)
     fail(Fault::Data, "the dataset to ", use, " on has no samples: its size() is ", size,
-         "; give it some, or look at why it finds none");
+         "; give it samples, or find out why it has none");
   Features out = sample_of(dataset, 0);
   if (out.empty())
-    fail(Fault::Data, "sample 0 of the dataset to ", use, " on has no features; return some of ",
+    fail(Fault::Data, "sample 0 of the dataset to ", use, " on has no features; return some from ",
          "get()");
   for (const auto& [name, feature] : out) {
     if (count_of(feature) == 0)
       fail(Fault::Data, "sample 0 of the dataset to ", use, " on: feature '", name, "' is ",
-           to_text(feature), "; give it numbers, or leave it out");
+           to_text(feature), "; give it numbers, or remove it");
   }
   return out;
 }

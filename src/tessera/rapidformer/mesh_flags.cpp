@@ -103,10 +103,10 @@ void take_virtual_stages(AskedRun& run) {
                        layers = run.count("num-layers").value_or(of_folder),
                        stages = run.count("pipeline-model-parallel-size").value_or(1);
     if (*each < 1 || layers < 1 || layers % (stages * *each) != 0) {
-      run.problems.add(text("--num-layers-per-virtual-pipeline-stage ", *each, " x ", stages,
-                            " pipeline stages does not divide --num-layers ", layers,
-                            "; give --virtual-pipeline-stages, the chunks of a stage, which may be "
-                            "unequal"));
+      run.problems.add(
+          text("--num-layers-per-virtual-pipeline-stage ", *each, " x ", stages,
+               " pipeline stages does not divide --num-layers ", layers,
+               "; give --virtual-pipeline-stages, the chunks per stage, which may be unequal"));
       return;
     }
     count = layers / (stages * *each);

@@ -19,7 +19,7 @@ Task own_task(const ModelConfig&) {
   out.tokens = 1;
   out.measure = [](const TaskValues&, const Pass&) -> Measured {
     fail(Fault::Usage, "model(batch): with own_layers() there is no model to call; compute the ",
-         "loss from the batch");
+         "loss directly from the batch");
   };
   return out;
 }
@@ -55,8 +55,8 @@ Batch::Batch(TaskValues values, bool of_task) : values_(std::move(values)), of_t
 }
 
 Value Batch::is_sample(int ndim) const {
-  require(is_sample_.valid(), "batch.is_sample(): the data is that of the flags, whose labels say ",
-          "what counts; return datasets from train_valid_test_datasets_provider, or leave it out");
+  require(is_sample_.valid(), "batch.is_sample(): the data comes from flags, and its labels mark ",
+          "padding; return datasets from train_valid_test_datasets_provider, or leave it out");
   Shape shape = is_sample_.shape();
   while (shape.ndim() < ndim) shape.push_back(1);
   return ndim == 1 ? is_sample_ : reshape(is_sample_, shape);
@@ -127,7 +127,7 @@ ModelOutput Model::operator()(const Batch& batch) const {
 Value Model::logits(Value ids) const {
   require(task_.text.has_value() && task_.text->source == 0, "model.logits(ids): family ",
           config_.family, " with task ", task_.name,
-          " is no model that predicts the next token; call model(batch)");
+          " is not a model that predicts the next token; call model(batch)");
   return task_.text->logits(ids, pass_);
 }
 

@@ -19,15 +19,15 @@ void open_pretrained(AskedRun& run) {
   const std::string* const name = run.flags.find(kPretrained);
   if (name == nullptr) return;
   run.problems.gather([&] {
-    require(!name->empty(), "--", kPretrained, " is given and empty; name a folder or a model");
+    require(!name->empty(), "--", kPretrained, " is empty; name a folder or a model");
     const std::string folder = model_folder(*name);
     if (PretrainedModel::is_at(folder)) {
       run.pretrained.emplace(PretrainedModel::open(
           folder, {.weights = OpenPretrained::Weights::IfThere, .task_given = true}));
     } else if (run.pretraining) {
       throw with_download_hint(
-          Error(Fault::Usage, text("--", kPretrained, " ", *name, ": there is no folder with a ",
-                                   "config.json of that name")),
+          Error(Fault::Usage, text("--", kPretrained, " ", *name, ": no folder of that name has a ",
+                                   "config.json")),
           *name);
     }
   });
@@ -107,18 +107,18 @@ const ModelFamily* take_family(AskedRun& run) {
                      : type != nullptr ? family_of_tokenizer(run, *type)
                                        : "";
   if (!said.flags.empty() && said.families.empty())
-    run.problems.add(text("no family has all of ", said.flags, "; leave out what does not hold"));
+    run.problems.add(text("no family has all of ", said.flags, "; remove the wrong flag"));
   else if (!said.flags.empty() && std::ranges::find(said.families, name) == said.families.end())
     run.problems.add(text(said.flags, said.flags.find(',') == std::string::npos ? " is" : " are",
                           " of family ", join(said.families, " or "),
-                          ", and the model is of family ", name, "; leave out what does not hold"));
+                          ", and the model is of family ", name, "; remove the wrong flag"));
   const bool is_given = given != nullptr || run.pretrained ||
                         run.flags.find(kPretrained) != nullptr || run.flags.tells("init-from") ||
                         run.given_elsewhere || run.has_loaded_model();
   if (name.empty() && !is_given && run.whose == FlagsOf::Command)
     run.problems.add(
-        "which model? give --pretrained-model-name-or-path NAME, or a --tokenizer-type "
-        "that says so (GPT2BPETokenizer gpt2, Llama2Tokenizer llama, "
+        "no model given; give --pretrained-model-name-or-path NAME, or a --tokenizer-type that "
+        "selects one (GPT2BPETokenizer gpt2, Llama2Tokenizer llama, "
         "BertWordPieceLowerCase bert), or --family");
   if (!name.empty() && !is_given) run.flags.set("family", {name}, "--family");
   const ModelFamily* out = nullptr;

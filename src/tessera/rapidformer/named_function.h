@@ -30,8 +30,8 @@ auto with_errors(const Run& run) {
   } catch (const std::exception& error) {
     throw Error(Fault::Usage, text(error.what(), " (", name_of_type(typeid(error)), ")"));
   } catch (...) {
-    throw Error(Fault::Usage,
-                text("something was thrown that is no std::exception (", name_of_thrown(), ")"));
+    throw Error(Fault::Usage, text("an exception that is not a std::exception was thrown (",
+                                   name_of_thrown(), ")"));
   }
 }
 

@@ -29,8 +29,8 @@ constexpr auto kShortWait = 2s;
 /// come so often that some batches have to do.
 RunConfig of_loop(RunConfig config) {
   require(config.resume == "none", "resume is ", config.resume,
-          ", and a loop of the program's own has no checkpoints to go on from; begin with weights ",
-          "by init-from, or use a template, whose runs are resumed");
+          ", but a custom loop has no checkpoints to resume; start from weights ",
+          "with init-from, or use a template, whose runs can be resumed");
   if (config.output.empty()) config.output = "unwritten";
   if (config.defaulted.contains("eval-iters")) config.eval_iters = 0;  // gather() takes all
   return config;
@@ -42,7 +42,7 @@ OwnLoop::OwnLoop(const AskedTraining& asked, Console& console, OwnFunctions func
     : run_(of_loop(asked.config), keeping_predictions(std::move(functions))) {
   require(launched_as(asked.config.parallel.devices == 1 ? 0 : asked.config.parallel.devices).how ==
               Launched::Alone,
-          "a loop of the program's own runs all devices as threads of one process, and this ",
+          "a custom loop runs all devices as threads of one process, but this ",
           "process was launched as one of several; start it alone, with --devices N");
   Problems problems = asked.problems;
   RunConfig open = run_.config();
@@ -116,7 +116,7 @@ StepRecord OwnLoop::backward(const SampleBatch& batch) {
 
 EvalPrediction OwnLoop::gather() {
   require(validates(config(), setup_->task()),
-          "nothing is held out to gather predictions of; give compose() a dataset to validate on");
+          "no data is held out for predictions; give compose() a dataset to validate on");
   const std::unique_ptr<Samples> held_out =
       setup_->task().valid_samples(*prepared_->data, valid_choices(config()));
   const std::unique_ptr<Judge> judge = setup_->task().judge(*prepared_->data);

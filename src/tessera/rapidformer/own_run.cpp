@@ -92,8 +92,8 @@ OwnRun::OwnRun(RunConfig config, OwnFunctions functions)
   datasets_ = functions_.datasets();
   provided_ = functions_.provide();
   require(datasets_.train || !datasets_.valid,
-          "train_valid_test_datasets_provider returns a dataset to validate on and none to train ",
-          "on; return both, or neither where flags name the data");
+          "train_valid_test_datasets_provider returns a dataset to validate on but none to train ",
+          "on; return both, or neither if flags name the data");
   take_families();
   provided_.model.apply(config_);
   if (provided_.optimizer) config_.optimizer = *provided_.optimizer;
@@ -164,8 +164,8 @@ Task OwnRun::task_over(const ModelConfig& config, const ModelFamily& base) const
     if (called && datasets_.train) require_all_read(inputs, of_base, task);
     for (const auto& [name, value] : output.predictions)
       require(value.shape().ndim() >= 1 && value.shape()[0] == batch, "run_forward_step predicts '",
-              name, "' of shape ", value.shape(), ", and the batch has ", batch,
-              " samples; return something of each: [", batch, ", ...]");
+              name, "' of shape ", value.shape(), ", but the batch has ", batch,
+              " samples; return one row per sample: [", batch, ", ...]");
     const bool validates = !pass.step.valid();
     if (validates && datasets_.valid) require_padding_told(inputs, known, output.loss);
     if (!functions_.metrics) output.predictions.clear();
@@ -184,7 +184,7 @@ void OwnRun::require_all_read(const TaskValues& inputs, const ModelConfig& model
     require(name == kIsSample || is_read(value), "model(batch): the batch has '", name,
             "', and family ", model.family, " with task ", task.name,
             " does not read it: it reads ", join(taken),
-            "; leave it out of get(), or compute with batch[\"", name, "\"]");
+            "; remove it from get(), or compute with batch[\"", name, "\"]");
 }
 
 /// What fills up the last batch of a validation must not count.
@@ -197,11 +197,12 @@ void OwnRun::require_padding_told(const TaskValues& inputs, const std::vector<Ta
       !loss.is_scalar() && std::ranges::any_of(known, [&](const TaskInput& input) {
         return (input.ignorable || input.name == kIsSample) && is_read(inputs.at(input.name));
       });
-  require(knows_padding || held_out % batch == 0, "the last of the batches to validate on has ",
+  require(knows_padding || held_out % batch == 0, "the last validation batch has ",
           held_out % batch, " of ", batch, " samples, as ", held_out, " are held out, and ",
-          loss.is_scalar() ? "a scalar loss counts what fills it up"
-                           : "the loss reads neither labels nor batch.is_sample(), which say so",
-          "; return masked_mean(losses, batch.is_sample()) of run_forward_step, or hold out a ",
+          loss.is_scalar()
+              ? "a scalar loss would count its padding"
+              : "the loss reads neither labels nor batch.is_sample(), which mark padding",
+          "; return masked_mean(losses, batch.is_sample()) from run_forward_step, or hold out a ",
           "multiple of ", batch, " samples");
 }
 

@@ -66,12 +66,12 @@ void require_flags(AskedRun& run) {
     if (wanted.name == "data-path") run.problems.refuse("data");
   }
   if (missing.empty()) return;
-  run.problems.add(text(join(missing), missing.size() == 1 ? " is" : " are", " missing",
-                        run.flags.last().empty()
-                            ? ""
-                            : text("; the last flag that arrived is `", run.flags.last(),
-                                   "`: if the script goes on below it, that line lacks a backslash "
-                                   "at its end")));
+  run.problems.add(text(
+      join(missing), missing.size() == 1 ? " is" : " are", " missing",
+      run.flags.last().empty()
+          ? ""
+          : text("; the last flag that arrived is `", run.flags.last(),
+                 "`: if the script continues below it, that line lacks a backslash at its end")));
 }
 
 /// What a field is where neither a flag nor a file nor a preset says so: Megatron-LM's defaults,
@@ -116,9 +116,10 @@ void take_architecture(RunConfig& config, const AskedRun& run, std::vector<std::
   if (!run.pretrained || !run.pretraining || run.whose == FlagsOf::Program) return;
   take_model(config, *run.pretrained);
   if (!run.pretrained->parameters().empty())
-    notices.push_back(text("pretraining begins with new weights: of ", run.pretrained->path(),
-                           " it takes the architecture and the tokenizer; --init-from ",
-                           run.pretrained->path(), " begins with its weights"));
+    notices.push_back(
+        text("pretraining starts from new weights, with the architecture and tokenizer of ",
+             run.pretrained->path(), "; to start from its weights, give --init-from ",
+             run.pretrained->path()));
 }
 
 /// What transformers loads.
@@ -139,11 +140,10 @@ void end_run(const TrainResult& result, const RunConfig& config, Console& consol
   const char* const how = result.ending == Ending::Finished   ? "done"
                           : result.ending == Ending::Interval ? "stopped after --exit-interval"
                                                               : "stopped on request";
-  console.out << " " << how << ": iteration " << summary.steps << " of " << config.steps
-              << "; all of "
-              << "it is in " << config.output << "\n";
+  console.out << " " << how << ": iteration " << summary.steps << " of " << config.steps << "; all "
+              << "files are in " << config.output << "\n";
   if (result.ending != Ending::Finished)
-    console.out << " go on with the same flags and --load " << config.output << "\n";
+    console.out << " resume with the same flags and --load " << config.output << "\n";
 }
 
 }  // namespace

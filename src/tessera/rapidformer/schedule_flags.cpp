@@ -12,7 +12,7 @@ bool both_given(AskedRun& run, std::string_view one, std::string_view other,
                 std::string_view question) {
   if (run.flags.find(one) == nullptr || run.flags.find(other) == nullptr) return false;
   run.problems.add(text(run.flags.written(one), " and ", run.flags.written(other),
-                        " disagree: both say ", question, "; give one"));
+                        " disagree: both set ", question, "; give one"));
   return true;
 }
 
@@ -23,8 +23,8 @@ void take_samples(AskedRun& run, std::string_view flag, std::string_view field) 
   const std::int64_t steps = *samples / run.global_batch_size;
   if (*samples % run.global_batch_size != 0)
     run.notices.push_back(text(run.flags.written(flag), " are ", steps, " steps of ",
-                               run.global_batch_size, " samples, and ",
-                               *samples % run.global_batch_size, " that fill none"));
+                               run.global_batch_size, " samples, with ",
+                               *samples % run.global_batch_size, " left over"));
   run.flags.set(field, {text(steps)}, text("--", flag));
 }
 
@@ -34,7 +34,7 @@ void take_warmup_fraction(AskedRun& run) {
   if (!fraction) return;
   const std::string written = run.flags.written("lr-warmup-fraction");
   if (!(*fraction >= 0 && *fraction <= 1)) {
-    run.problems.add(text(written, " is no share of the decay; give a number from 0 to 1"));
+    run.problems.add(text(written, " is not a fraction; give a number from 0 to 1"));
     return;
   }
   const RunConfig config = run.so_far();
@@ -42,8 +42,9 @@ void take_warmup_fraction(AskedRun& run) {
   if (decay == 0) {
     if (config.epochs > 0)
       return run.problems.add(
-          text(written, " is a share of --lr-decay-iters, which follow from epochs ", config.epochs,
-               " and the data only later; give --lr-decay-iters too, or "
+          text(written, " is a share of --lr-decay-iters, which is known only later, from epochs ",
+               config.epochs,
+               " and the data; give --lr-decay-iters too, or "
                "--lr-warmup-iters"));
     decay = config.steps;
   }
@@ -72,13 +73,11 @@ void take_validation(AskedRun& run) {
 void take_schedule_flags(AskedRun& run) {
   if (const std::string* const epochs = run.flags.find("epochs");
       epochs != nullptr && run.flags.count("epochs") == 0)
-    run.problems.add(
-        text(run.flags.written("epochs"),
-             " is no pass over the data; give how many there are to be, or leave it out "
-             "and give --train-iters"));
+    run.problems.add(text(run.flags.written("epochs"),
+                          " is no pass over the data; give 1 or more, or --train-iters instead"));
   take_validation(run);
-  constexpr std::string_view kLong = "how long the run is", kWarm = "how long the warm-up is",
-                             kDecay = "how long the decay is";
+  constexpr std::string_view kLong = "the length of the run", kWarm = "the length of the warm-up",
+                             kDecay = "the length of the decay";
   const bool twice = both_given(run, "train-iters", "train-samples", kLong) ||
                      both_given(run, "epochs", "train-samples", kLong);
   if (!twice) take_samples(run, "train-samples", "steps");

@@ -48,7 +48,7 @@ Tokenizer tokenizer_of(const RunConfig& args) {
   const TokenizerChoice choice = tokenizer_choice(args);
   if (!choice.none()) return load_tokenizer(choice);
   require(!args.init_from.empty() && Tokenizer::is_in(args.init_from),
-          "no tokenizer is named, and the model's folder has none; give --tokenizer-name-or-path, ",
+          "no tokenizer is given, and the model's folder has none; give --tokenizer-name-or-path, ",
           "or --tokenizer-type and its files");
   return Tokenizer::load(args.init_from);
 }

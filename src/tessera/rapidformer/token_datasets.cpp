@@ -48,7 +48,7 @@ Datasets build_train_valid_test_datasets(const RunConfig& args, const NumSamples
   require(!args.data.empty(),
           "data-path is missing; give the prefix of token files, as preprocess_data makes them");
   require(trains_on_token_files(args), "data-path '", args.data.front(),
-          "' is no prefix of token files (PREFIX.bin and PREFIX.idx); make them by ",
+          "' is not a prefix of token files (PREFIX.bin and PREFIX.idx); make them with ",
           "preprocess_data");
   const Dataset data = load_token_files(args);
   const auto files = std::get<std::shared_ptr<const TokenFiles>>(data.content);

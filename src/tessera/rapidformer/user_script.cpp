@@ -32,14 +32,14 @@ bool exists_at(const fs::path& path) {
 std::string cache_folder(const EnvironmentVariables& environment) {
   const std::string folder = user_cache_folder(environment);
   if (folder.empty())
-    fail(Fault::Resource, "compiled user scripts are kept in a folder, and neither XDG_CACHE_HOME ",
-         "nor HOME says where; set one of them");
+    fail(Fault::Resource, "compiled user scripts are kept in a folder, but neither XDG_CACHE_HOME ",
+         "nor HOME is set; set one");
   return (fs::path(folder) / "scripts").string();
 }
 
 [[noreturn]] void fail_without_compiler(const std::vector<std::string>& names) {
-  fail(Fault::Resource, "a user script is compiled when it is first run, and there is no C++ ",
-       "compiler ", join(names), "; install one, as Debian's package g++, or say which by CXX");
+  fail(Fault::Resource, "a user script is compiled at its first run, but there is no C++ ",
+       "compiler ", join(names), "; install one, like Debian's package g++, or set CXX");
 }
 
 /// The begin of a command that calls it.
@@ -107,7 +107,7 @@ void find_library(const fs::path& bin, ScriptTools& tools) {
     if (exists_at(bin / kLibrary)) tools.library = (bin / kLibrary).string();
   }
   if (tools.include.empty())
-    fail(Fault::Resource, "a user script needs Tessera's headers, and there are none in '",
+    fail(Fault::Resource, "a user script needs Tessera's headers, but there are none in '",
          (prefix / "include").string(), "', beside the folder of this program; install Tessera ",
          "(cmake --install build --prefix FOLDER) and run FOLDER/bin/rapidformer");
   if (tools.library.empty())
@@ -206,8 +206,8 @@ class Scratch {
   explicit Scratch(const fs::path& in) try : folder_((in / "compile").string()) {
     folder_.hold_in_children();
   } catch (const Error& error) {
-    throw error.with(text("in '", in.string(), "', where compiled user scripts are kept; say ",
-                          "another place by XDG_CACHE_HOME"));
+    throw error.with(text("in '", in.string(), "', where compiled user scripts are kept; set ",
+                          "XDG_CACHE_HOME to another place"));
   }
   std::string path(const char* name) const { return (fs::path(folder_.path()) / name).string(); }
 
@@ -226,8 +226,8 @@ class Scratch {
     fail(Fault::Usage, "the user script '", path, "' has no main(); end it with\n",
          "  int main(int argc, char** argv) {\n    RapidformerEngine engine(argc, argv);\n",
          "    MyPretrainer trainer(engine);\n    return trainer.train();\n  }");
-  fail(Fault::Usage, "the user script '", path, "' does not compile; what ", tools.compiler,
-       " says of it is below\n", result.errors);
+  fail(Fault::Usage, "the user script '", path, "' does not compile; the output of ",
+       tools.compiler, " is below\n", result.errors);
 }
 
 /// Makes `rule` and `program`; returns warnings.
@@ -279,7 +279,7 @@ std::string compiled_script(const std::string& path, const ScriptTools& tools, C
   fs::rename(scratch.path("program"), program, failure);
   if (failure)
     fail(Fault::Resource, "cannot keep the compiled user script as '", program,
-         "': ", failure.message(), "; say another place by XDG_CACHE_HOME");
+         "': ", failure.message(), "; set XDG_CACHE_HOME to another place");
   if (kept) write_atomically(list, headers.empty() ? "" : join(headers, "\n") + "\n");
   return program;
 }
@@ -297,7 +297,7 @@ int run_user_script(const std::string& path, const Arguments& arguments, Console
   execv(program.c_str(), pointers.data());
   fail(Fault::Resource, "cannot start the compiled user script '", program,
        "': ", std::generic_category().message(errno),
-       "; where that folder is mounted noexec, say another place by XDG_CACHE_HOME");
+       "; if that folder is mounted noexec, set XDG_CACHE_HOME to another place");
 }
 
 }  // namespace tessera

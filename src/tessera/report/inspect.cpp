@@ -230,8 +230,8 @@ void refuse_pickle(const std::string& path) {
                       begin.substr(4) != std::string(4, '\0');
   if (!zip && !pickle) return;
   fail(Fault::Checkpoint, "'", path,
-       "' looks like a PyTorch pickle, which can run code when it is loaded, so it is not read; "
-       "convert it to safetensors where you trust it");
+       "' looks like a PyTorch pickle, which can run code when it is loaded, so it is not read; if "
+       "you trust it, convert it to safetensors");
 }
 
 /// A safetensors file begins with a number whose last bytes are zero.

@@ -169,11 +169,11 @@ LossCurve read_losses(const std::string& run) {
   }
   if (!out.train.empty() || !out.valid.empty()) return out;
   require(lines.empty(), "'", path, "' has no loss that can be drawn: each of its ", lines.size(),
-          " is inf, nan, beyond ", format("%g", kLargestLoss), " or of a step that was skipped",
+          " is inf, nan, beyond ", format("%g", kLargestLoss), " or of a skipped step",
           "; lower --lr, and train in a new folder");
   require(
       trim(bytes).empty(), "'", path,
-      "' has no line of a step; give the folder of a run, whose steps tessera train writes there");
+      "' has no line of a step; give the folder of a run, where tessera train writes its steps");
   fail(Fault::Usage, "'", path, "' has no loss yet; train at least one step");
 }
 

@@ -147,7 +147,7 @@ std::string traffic_text(const MeshReport& r) {
   if (r.devices == 1) return "";
   std::string out = r.stages == 1 ? "what each device sends in a step\n"
                                   : text("what a device of stage ", r.stage,
-                                         " sends in a step, more than one of another stage\n");
+                                         " sends in a step, the most of all stages\n");
   std::int64_t all = 0;
   for (const auto& [axes, bytes] : r.sent) {
     out += text("  ", left(text("along ", axes), 20), right(bytes_text(bytes), 14), "\n");

@@ -87,7 +87,7 @@ std::string to_text(const Prediction& p, const std::string& machine) {
     if (p.whole[part] == 0 && p.exposed[part] == 0) continue;
     out += row(to_text(static_cast<TimePart>(part)), ms(p.exposed[part]));
     if (p.whole[part] > p.exposed[part])
-      out.insert(out.size() - 1, text(" of ", ms(p.whole[part]), ", the rest beside others"));
+      out.insert(out.size() - 1, text(" of ", ms(p.whole[part]), ", the rest overlapped"));
   }
   return out + (p.bubble > 1e-9 ? row("waiting", ms(p.bubble)) : "");
 }
@@ -126,7 +126,7 @@ std::string to_text(const std::vector<BlockUse>& blocks) {
   }
   if (!kept.empty())
     kept = text("each block keeps of a micro-batch, from forward for backward\n", kept);
-  if (!again.empty()) again = text("each block computes again in a step\n", again);
+  if (!again.empty()) again = text("each block recomputes in a step\n", again);
   return kept + again;
 }
 
@@ -200,7 +200,7 @@ std::string details_text(const PlanReport& r) {
               " of plan and kernels, 4 bytes for each token of the "
               "text\n");
   if (r.save_copy_bytes > 0) out += row("copy to save from", bytes_text(r.save_copy_bytes));
-  out += "workspaces that kernels asked of the arena, each\n";
+  out += "workspaces of kernels in the arena, each\n";
   std::int64_t small = 0;
   for (const WorkspaceUse& w : r.workspaces) {
     if (w.bytes < kSmall) {

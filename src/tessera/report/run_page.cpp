@@ -121,8 +121,8 @@ std::string kernels_of(const RunReport& run) {
   }
   return page::heading(text("Slowest kernels of ", run.name)) + page::table(rows) +
          page::paragraph(
-             "floor: the least time that the kernel could take, in per cent of its "
-             "time; 100 % is the best");
+             "floor: the shortest possible time of the kernel, in per cent of its time; 100 % is "
+             "best");
 }
 
 std::string checkpoints_of(const RunReport& run) {
@@ -158,7 +158,7 @@ std::string configurations(const std::vector<RunReport>& runs) {
       if (rows[i][r].empty()) rows[i][r] = runs[r - 1].configured ? rows[i].back() : "?";
     }
   }
-  return page::heading("Configuration: what is not the default") + page::table(rows);
+  return page::heading("Configuration: values other than the defaults") + page::table(rows);
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ Json object_in(const std::string& path, const std::string& lacking, RunReport& r
   }
   Json out = Json::parse(read_file(path, Fault::Resource), nullptr, /*allow_exceptions=*/false);
   if (out.is_object()) return out;
-  report.remarks.push_back(text("'", path, "' is damaged: it is no JSON object"));
+  report.remarks.push_back(text("'", path, "' is damaged: it is not a JSON object"));
   return Json::object();
 }
 
@@ -158,7 +158,7 @@ void add_checkpoints(const std::string& run, RunReport& report) {
 
 void add_profile(const std::string& path, RunReport& report) {
   const Json trace = object_in(
-      path, text("the profile '", path, "' is not there; report from the folder of the run"),
+      path, text("the profile '", path, "' does not exist; report from the folder of the run"),
       report);
   const Json& profile = member(trace, "profile");
   const double step = number(profile, "step_seconds").value_or(0);
@@ -181,11 +181,11 @@ RunReport read_run(const std::string& run, const std::optional<RunConfig>& confi
   out.series = metric_series(read_file(in_folder(run, kMetricsFile), Fault::Resource));
   std::error_code ignored;
   if (fs::exists(in_folder(run, "lock"), ignored))
-    out.remarks.push_back("the run goes on, or was killed: its lock is there");
+    out.remarks.push_back("the run is running, or was killed: its lock exists");
   add_progress(config, out);
   add_summary(object_in(in_folder(run, kSummaryFile),
                         text("there is no ", kSummaryFile,
-                             ": speed, memory and notices are known when a run has ended"),
+                             ": speed, memory and notices are known only after a run ends"),
                         out),
               out);
   out.configured = config.has_value();

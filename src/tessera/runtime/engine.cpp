@@ -14,7 +14,7 @@ const NamedTensor& find_metric(const Plan& plan, const ProgramPlan* last, std::s
       fail(Fault::Usage, "metric '", name, "' of program '", program, "' is read ",
            last == nullptr ? std::string("before any run")
                            : text("after program '", last->name, "' ran"),
-           "; run the program, and read its metrics before another one runs");
+           "; run the program, and read its metrics before running another");
     return metric;
   }
   throw Broken(text("program '", program, "' has no metric '", name, "'"));

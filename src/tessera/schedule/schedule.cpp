@@ -270,7 +270,8 @@ const ScheduleDef& find_schedule(std::string_view name) {
   for (const ScheduleDef& def : kSchedules) {
     if (def.name == name) return def;
   }
-  fail(Fault::Usage, "no pipeline schedule '", name, "'; there are ", join(schedule_names(), ", "));
+  fail(Fault::Usage, "no pipeline schedule '", name, "'; schedules are ",
+       join(schedule_names(), ", "));
 }
 
 Schedule make_schedule(std::string_view name, const PipelineSize& size) {

@@ -66,7 +66,7 @@ class Classifier {
     });
     if (found != known.end()) return found->menu;
     auto made = std::make_unique<const OpMenu>(make_menu(graph_.call(id), use, prices_));
-    require(!made->options.empty(), "no way to spread this op over the mesh\n    ",
+    require(!made->options.empty(), "no way to shard this op over the mesh\n    ",
             describing(graph_, id));
     known.push_back({&node, use, made.get()});
     out_.classes.push_back(std::move(made));

@@ -35,8 +35,8 @@ Searched search_placements(const Graph& step, const Strategy& strategy, SearchMo
   }
   const bool keeps = found.bytes <= limits.bytes;
   require(found.cost < kNever || !keeps, to_text(mode), " found no placements that the pins allow");
-  require(keeps, to_text(mode), " found no placements that keep no more than ",
-          static_cast<std::int64_t>(limits.bytes), " bytes on a device; the least it met are ",
+  require(keeps, to_text(mode), " found no placements within ",
+          static_cast<std::int64_t>(limits.bytes), " bytes per device; the least it found is ",
           static_cast<std::int64_t>(found.bytes), ": allow more, or use more devices");
   out.strategy = mode == SearchMode::ShardingPropagation ? strategy : problem.pinned(found.picks);
   SearchReport& report = out.report;

@@ -259,7 +259,7 @@ class Spreading {
         return wrong("dim ", d, " of input ", i, " (", factor.name, ") must stay whole; use None");
       if (said[f] && dims_[f] != shares[k])
         return wrong("dim ", d, " of input ", i, " (", factor.name,
-                     ") lies otherwise than in another input; lay both alike");
+                     ") is sharded differently in another input; shard both the same way");
       said[f] = true;
       dims_[f] = shares[k];
     }

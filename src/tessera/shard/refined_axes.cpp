@@ -34,7 +34,7 @@ using Orders = std::map<std::pair<std::string, std::string>, std::string>;
       lines.push_back(text(owner, " cuts a dim by ", pair.first, " and then by ", pair.second));
   }
   fail(Fault::Usage, "layouts order the axes ", join(axes), " in two ways: ", join(lines, ", "),
-       "; order them alike in all layouts");
+       "; use the same order in all layouts");
 }
 
 }  // namespace

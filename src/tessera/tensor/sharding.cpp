@@ -72,7 +72,7 @@ Sharding parse_sharding(std::string_view line) {
           "' is not like [dp,-,tp] or [-]+dp");
   const auto axis = [&](const std::string& name) -> const std::string& {
     require(is_axis_name(name), "sharding '", line, "': '", name,
-            "' is no axis; a name has letters, digits and _ only");
+            "' is not an axis; a name has letters, digits and _ only");
     return name;
   };
   Sharding out;

@@ -77,8 +77,7 @@ class BlendedSamples {
     if (of < 0 || of >= std::ssize(datasets_) || its < 0)
       fail(Fault::Data, "the sample indices of '", blend_->datasets.path(),
            "' do not fit the token files: sample ", number, " is number ", its, " of file ", of,
-           ", and there are ", datasets_.size(),
-           " files; delete the files of indices, and they are made anew");
+           ", and there are ", datasets_.size(), " files; delete the index files to rebuild them");
     const Dataset& dataset = datasets_[static_cast<std::size_t>(of)];
     // A blend may want some more of a dataset than it was asked for.
     return {dataset, its % dataset.size()};

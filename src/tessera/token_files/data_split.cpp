@@ -31,7 +31,7 @@ std::vector<double> weights_in(std::string_view split) {
     const auto [end, error] = std::from_chars(split.data() + begin, split.data() + i, weight);
     require(error == std::errc() && end == split.data() + i && std::isfinite(weight), "split '",
             printable(split), "': '", split.substr(begin, i - begin),
-            "' is no number; give weights of training, validation and test as in ", kUsualSplit);
+            "' is not a number; give weights of training, validation and test as in ", kUsualSplit);
     out.push_back(weight);
   }
   return out;

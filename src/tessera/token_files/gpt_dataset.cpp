@@ -92,7 +92,7 @@ void GptDataset::read(std::int64_t sample, std::span<std::int32_t> out) const {
     const std::string& path = indices_->samples.path();
     fail(Fault::Data, "the sample indices ", path.empty() ? "" : text("of '", path, "' "),
          "do not fit the token files '", files_->prefix(), "': ", what,
-         "; delete the files of indices, and they are made anew");
+         "; delete the index files to rebuild them");
   };
   const std::int64_t row = indices_->shuffle.at(sample);
   if (row < 0 || row >= size()) refuse(text("sample ", sample, " is number ", row, " of ", size()));

@@ -84,7 +84,7 @@ GptIndexPlan plan_gpt_indices(const GptIndexRequest& request, std::int64_t token
   const std::int64_t context = request.context;
   if (request.last > kMost32)
     fail(Fault::Data, "there are ", request.last, " sequences, but sample indices number at most ",
-         kMost32, "; cut the token files into several, which are blended");
+         kMost32, "; split the token files, and blend them");
   if (tokens_per_epoch < 2)
     fail(Fault::Data, "there ", tokens_per_epoch == 1 ? "is " : "are ",
          counted(tokens_per_epoch, "token"), " in ",
@@ -99,7 +99,7 @@ GptIndexPlan plan_gpt_indices(const GptIndexRequest& request, std::int64_t token
                  1, "tokens of all samples");
     out.epochs = std::max<std::int64_t>(1, (wanted + tokens_per_epoch - 1) / tokens_per_epoch);
   }
-  require(out.epochs <= kMostEpochs, "so many samples take ", out.epochs, " passes over ",
+  require(out.epochs <= kMostEpochs, "these samples take ", out.epochs, " passes over ",
           counted(tokens_per_epoch, "token"), ", but at most ", kMostEpochs,
           " are possible; give fewer steps, or more data");
   out.samples =

@@ -74,7 +74,7 @@ struct CachedIndices {
 };
 
 std::string made_anew(const std::string& base, std::string_view why) {
-  return text("the sample indices ", base, "* are made anew: ", why);
+  return text("the sample indices ", base, "* are rebuilt: ", why);
 }
 
 /// The arrays that lie in files. None: not all of them are there, or they cannot be used; then
@@ -149,9 +149,8 @@ void keep_indices(const IndexSet& set, std::span<const IntegerArray> arrays,
     write_digests(base, names_of(set));
     write_atomically(base + kDescription, set.description);
   } catch (const Error& problem) {
-    notices.push_back(text(
-        "the sample indices could not be kept, and are made anew at each start: ", problem.what(),
-        "; data-cache-path names a folder for them"));
+    notices.push_back(text("the sample indices could not be saved, and are rebuilt at each start: ",
+                           problem.what(), "; give a folder for them with data-cache-path"));
   }
 }
 
@@ -172,7 +171,8 @@ std::vector<IntegerArray> kept_indices(const IndexSet& set,
     return std::move(cached->arrays);
   }
   if (cached)
-    notices.push_back(made_anew(cached->base, "without digests, and other than they are to be"));
+    notices.push_back(
+        made_anew(cached->base, "they have no digests, and differ from the expected ones"));
   keep_indices(set, made, notices);
   // From the files: what was made in memory is given back.
   std::vector<std::string> problems;

@@ -32,10 +32,9 @@ std::int64_t gpt_index_bytes(const GptIndexRequest& request, const GptIndexPlan&
 void require_room_for_indices(const std::string& whose, std::int64_t samples, std::int64_t bytes,
                               std::int64_t free) {
   if (free == 0 || bytes <= free) return;
-  fail(Fault::Resource, "the run takes ", samples, " samples ", whose,
-       ", and to make the indices of all of them takes ", bytes_text(bytes),
-       " of memory, of which ", bytes_text(free),
-       " are free; give fewer steps, or a smaller batch");
+  fail(Fault::Resource, "the run takes ", samples, " samples ", whose, ", whose indices take ",
+       bytes_text(bytes), " of memory, but only ", bytes_text(free),
+       " is free; give fewer steps, or a smaller batch");
 }
 
 }  // namespace tessera

@@ -106,17 +106,17 @@ IndexHeader parse_index_header(std::string_view bytes, std::int64_t file_bytes,
     return out;
   };
   if (std::ssize(bytes) < kIndexHeaderBytes || !bytes.starts_with(kIndexMagic))
-    fail(Fault::Data, "'", path, "' is no index of token files: it ",
+    fail(Fault::Data, "'", path, "' is not an index of token files: it ",
          bytes.starts_with("TNTIDX") ? "is one of the older kind that begins with TNTIDX"
                                      : "does not begin with MMIDIDX",
          "; make the files with tessera preprocess_data, or with --dataset-impl mmap");
   if (number(9) != kIndexVersion)
     fail(Fault::Data, "'", path, "' has version ", number(9), " where ", kIndexVersion,
-         " is expected; make the files anew with tessera preprocess_data");
+         " is expected; make the files again with tessera preprocess_data");
   const auto code = static_cast<unsigned char>(bytes[17]);
   if (code < 1 || code > kTokenTypes.size())
     fail(Fault::Data, "'", path, "' has token type ", static_cast<int>(code),
-         ", but known types are 1 to ", kTokenTypes.size(), "; the file is damaged, make it anew");
+         ", but known types are 1 to ", kTokenTypes.size(), "; the file is damaged, make it again");
   IndexHeader out;
   out.type = static_cast<TokenType>(code);
   const std::uint64_t sequences = number(18), boundaries = number(26);
@@ -127,16 +127,16 @@ IndexHeader parse_index_header(std::string_view bytes, std::int64_t file_bytes,
   if (sequences > most || boundaries > most || out.end() > file_bytes)
     fail(Fault::Data, "'", path, "' has ", file_bytes, " bytes, too few for the ", sequences,
          " sequences and ", boundaries,
-         " document boundaries that its header tells; it was cut short, make or copy it anew");
+         " document boundaries of its header; it was cut short, make or copy it again");
   if (boundaries == 0)
     fail(Fault::Data, "'", path, "' has no document boundary, where at least one is expected; the ",
          "file is damaged, make it anew");
   if (out.end() + out.sequences == file_bytes && out.sequences > 0)
     fail(Fault::Data, "'", path, "' has a mode for each sequence, as files of images and text do; ",
-         "give token files of text alone");
+         "give token files of text only");
   if (out.end() != file_bytes)
-    fail(Fault::Data, "'", path, "' has ", file_bytes, " bytes where its header tells ", out.end(),
-         "; it is damaged, make or copy it anew");
+    fail(Fault::Data, "'", path, "' has ", file_bytes, " bytes but its header needs ", out.end(),
+         "; it is damaged, make or copy it again");
   return out;
 }
 
@@ -150,15 +150,15 @@ void IndexCheck::sequences(std::span<const std::int32_t> lengths,
     const std::int64_t length = lengths[i], begin = pointers[i];
     if (length < 0)
       fail(Fault::Data, "'", path_, "': sequence ", sequence_, " has ", length,
-           " tokens; the file is damaged, make or copy it anew");
+           " tokens; the file is damaged, make or copy it again");
     if (begin < end_)
       fail(Fault::Data, "'", path_, "': sequence ", sequence_, " begins at byte ", begin,
            " of .bin, before the one before it ends, at ", end_,
-           "; the file is damaged, make or copy it anew");
+           "; the file is damaged, make or copy it again");
     if (begin > bin_bytes_ || length * width > bin_bytes_ - begin)
       fail(Fault::Data, "'", path_, "': sequence ", sequence_, " has ", counted(length, "token"),
            " of ", to_text(header_.type), " from byte ", begin, ", but .bin has ", bin_bytes_,
-           " bytes; .bin was cut short or belongs to another index, make or copy both anew");
+           " bytes; .bin was cut short or belongs to another index, make or copy both again");
     end_ = begin + length * width;
     tokens_ += length;
   }
@@ -169,7 +169,7 @@ void IndexCheck::boundaries(std::span<const std::int64_t> next) {
     if (boundary_ == 0 ? sequence != 0 : sequence < last_ || sequence > header_.sequences)
       fail(Fault::Data, "'", path_, "': document ", boundary_, " begins with sequence ", sequence,
            " where ", boundary_ == 0 ? std::string("0") : text(last_, " to ", header_.sequences),
-           " is expected; the file is damaged, make or copy it anew");
+           " is expected; the file is damaged, make or copy it again");
     last_ = sequence;
     ++boundary_;
   }
@@ -177,12 +177,12 @@ void IndexCheck::boundaries(std::span<const std::int64_t> next) {
 
 void IndexCheck::finish() const {
   if (end_ != bin_bytes_)
-    fail(Fault::Data, "'", path_, "' tells of ", end_, " bytes of .bin, which has ", bin_bytes_,
-         "; the two are not of one run, make or copy both anew");
+    fail(Fault::Data, "'", path_, "' expects ", end_, " bytes in .bin, which has ", bin_bytes_,
+         "; they do not belong together, make or copy both again");
   if (last_ != header_.sequences)
     fail(Fault::Data, "'", path_, "' has ", header_.sequences,
          " sequences, but its documents end with sequence ", last_,
-         "; the file is damaged, make or copy it anew");
+         "; the file is damaged, make or copy it again");
 }
 
 IndexedDataset::IndexedDataset(std::string prefix)
@@ -277,7 +277,7 @@ void IndexedDataset::read_at(const Place& place, std::int64_t sequence, std::int
                              std::int64_t vocabulary, std::span<std::int32_t> out) const {
   if (offset < 0 || std::ssize(out) > place.length - offset)
     fail(Fault::Data, "'", index_.path(), "': ", counted(std::ssize(out), "token"), " from token ",
-         offset, " of sequence ", sequence, " were wanted, which has ", place.length,
+         offset, " of sequence ", sequence, " were expected, which has ", place.length,
          "; the files changed after they were opened, or after sample indices were made");
   if (out.empty()) return;
   const std::int64_t width = bytes_of(header_.type);

@@ -225,10 +225,11 @@ std::unique_ptr<Samples> masked_pairs(std::span<const std::int32_t> tokens,
   check(options.context >= least_context(options.parts), "samples of context ", options.context);
   const std::int64_t room = room_of(options);
   if (std::ssize(tokens) < room + 1)
-    fail(Fault::Data, "context ", options.context, " is longer than the data: a sample takes ",
-         room + 1, " tokens (", options.context - room,
-         " of its positions are for special ones, and one token more is needed) but the training ",
-         "text has ", tokens.size(), "; use a longer text or a shorter context");
+    fail(
+        Fault::Data, "context ", options.context, " is longer than the data: a sample takes ",
+        room + 1, " tokens (", options.context - room,
+        " of its positions are for special tokens, and one more token is needed) but the training ",
+        "text has ", tokens.size(), "; use a longer text or a shorter context");
   return std::make_unique<TrainPairs>(tokens, options);
 }
 

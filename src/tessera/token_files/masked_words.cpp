@@ -188,7 +188,8 @@ T5Sample t5_sample(std::span<const TokenIds> sentences, std::int64_t target, std
   if (masked.spans.size() > pieces.sentinels.size())
     fail(Fault::Data, "a sample has ", masked.spans.size(), " masked runs, but the vocabulary has ",
          pieces.sentinels.size(),
-         " sentinels, <extra_id_0> and so on; give a tokenizer with more, ", "by vocab-extra-ids");
+         " sentinels, <extra_id_0> and so on; give a tokenizer with more, ",
+         "with vocab-extra-ids");
   TokenIds source, input = {pieces.begin}, labels;
   std::size_t at = 0, label = 0;
   for (std::size_t i = 0; i < masked.spans.size(); ++i) {
@@ -207,8 +208,8 @@ T5Sample t5_sample(std::span<const TokenIds> sentences, std::int64_t target, std
   labels.push_back(pieces.end);
   if (std::ssize(input) > written || std::ssize(source) > context)
     fail(Fault::Data, "a sample has ", source.size(), " tokens to read and ", input.size(),
-         " to write, but source-context ", context, " and context ", written,
-         " are the most; give a larger context");
+         " to write, above source-context ", context, " and context ", written,
+         "; give a larger context");
   const auto ones = [](const TokenIds& text) { return TokenIds(text.size(), 1); };
   out.source_mask = padded(ones(source), context, 0);
   out.written_mask = padded(ones(input), written, 0);

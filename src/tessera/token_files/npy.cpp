@@ -69,13 +69,13 @@ class NpyDictionary {
     }
     if (!(seen[0] && seen[1] && seen[2]))
       refuse("has a header without all of descr, fortran_order and shape");
-    if (!trim(rest_).empty()) refuse("has text behind its header");
+    if (!trim(rest_).empty()) refuse("has text after its header");
     return out;
   }
 
  private:
   [[noreturn]] void refuse(const std::string& what) const {
-    fail(Fault::Data, "'", path_, "' ", what, "; delete the file, and it is made anew");
+    fail(Fault::Data, "'", path_, "' ", what, "; delete the file to rebuild it");
   }
   void skip() {
     while (!rest_.empty() && (rest_[0] == ' ' || rest_[0] == '\n')) rest_.remove_prefix(1);
@@ -88,7 +88,7 @@ class NpyDictionary {
   }
   void take(std::string_view token) {
     if (!next_is(token))
-      refuse(text("has a header that is no NumPy dictionary: '", token, "' is expected before '",
+      refuse(text("has a header that is not a NumPy dictionary: '", token, "' is expected before '",
                   printable(rest_.substr(0, 20)), "'"));
   }
   std::string_view quoted() {
@@ -186,9 +186,9 @@ std::string npy_header(NpyType type, std::span<const std::int64_t> shape) {
 
 NpyHeader parse_npy_header(std::string_view bytes, std::int64_t file_bytes,
                            const std::string& path) {
-  const std::string advice = "; delete the file, and it is made anew";
+  const std::string advice = "; delete the file to rebuild it";
   if (bytes.size() < kNpyFixed || !bytes.starts_with(kNpyMagic))
-    fail(Fault::Data, "'", path, "' is no .npy file: it does not begin as one", advice);
+    fail(Fault::Data, "'", path, "' is not a .npy file: it does not begin as one", advice);
   const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(bytes[i]); };
   if (byte(6) != 1)
     fail(Fault::Data, "'", path, "' is a .npy file of version ", static_cast<int>(byte(6)),

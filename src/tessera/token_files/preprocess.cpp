@@ -39,9 +39,9 @@ std::string vocabulary_path(const PreprocessRequest& request) {
 
 void check_request(const PreprocessRequest& request) {
   require(!request.inputs.empty(), "input is missing; give files of JSON lines");
-  require(!request.output_prefix.empty(), "output-prefix is missing; give what names of the files ",
-          "begin with, like data/books");
-  require(!request.keys.empty(), "json-keys names no key; give those of the texts, like text");
+  require(!request.output_prefix.empty(), "output-prefix is missing; give the start of the file ",
+          "names, like data/books");
+  require(!request.keys.empty(), "json-keys is empty; give the keys of the texts, like text");
   std::vector<std::string> keys = request.keys;
   std::ranges::sort(keys);
   const auto twice = std::ranges::adjacent_find(keys);
@@ -52,8 +52,7 @@ void check_request(const PreprocessRequest& request) {
   std::error_code unread;
   require(request.overwrite || !learns_vocabulary(request.encoder) ||
               !fs::exists(vocabulary_path(request), unread),
-          "output '", vocabulary_path(request),
-          "', for the vocabulary that is learned, exists; give ",
+          "output '", vocabulary_path(request), "', for the learned vocabulary, exists; give ",
           "it as vocab-file, give another output-prefix, or add --overwrite");
   for (const std::string& key : request.keys) {
     for (const char* ending : {".bin", ".idx"}) {
@@ -213,8 +212,8 @@ std::string to_text(const PreprocessReport& report) {
   out += text("tokenizer ", report.encoder, ", vocab-size ", report.vocabulary,
               ", end of document ", report.end_of_document, "\n");
   if (!report.vocabulary_file.empty())
-    out += text("the vocabulary that was learned is ", report.vocabulary_file,
-                "; give it as vocab-file to encode other texts in the same ids\n");
+    out += text("the learned vocabulary is ", report.vocabulary_file,
+                "; give it as vocab-file to encode other texts with the same ids\n");
   const double megabytes = static_cast<double>(report.bytes) / 1e6;
   out += text("read ", bytes_text(report.bytes), " in ", format("%.2f", report.seconds), " s, ",
               format("%.1f", megabytes / std::max(report.seconds, 1e-9)), " MB/s\n");

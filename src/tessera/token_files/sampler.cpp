@@ -18,8 +18,7 @@ Sampler::Sampler(std::span<const std::int32_t> tokens, const SamplerOptions& opt
       order_key_(random_key(options.seed, "data.order")),
       shift_key_(random_key(options.seed, "data.shift")),
       offset_key_(random_key(options.seed, "data.offset")) {
-  require(context_ >= 1, "context ", context_,
-          " is not positive; give the number of tokens that the model sees");
+  require(context_ >= 1, "context ", context_, " is not positive; give the tokens per sample");
   if (static_cast<std::int64_t>(tokens_.size()) <= context_) {
     const std::string shorter =
         tokens_.size() < 2 ? "" : text(", or a context of at most ", tokens_.size() - 1);

@@ -54,8 +54,8 @@ SentencePart sentence_part(const IndexedDataset& files, const GptDatasetChoice& 
   if (files.num_sequences() <= files.num_documents())
     fail(Fault::Data, "token files '", files.prefix(), "' have ", files.num_sequences(),
          " sequences in ", files.num_documents(),
-         " documents, and samples of sentences need a sequence for each sentence; make the files ",
-         "by preprocess_data --split-sentences");
+         " documents, but samples of sentences need one sequence per sentence; make the files ",
+         "with preprocess_data --split-sentences");
   const SplitShares split =
       choice.split.empty() ? SplitShares::all(choice.part) : parse_split(choice.split);
   const auto [first, last] = split.range(choice.part, files.num_documents());
@@ -133,7 +133,7 @@ SentenceSample SentenceDataset::read(std::int64_t sample) const {
     fail(Fault::Data, "the sample indices of '", map_->path(), "' do not fit the token files '",
          files_->prefix(), "': sample ", sample, " is ", row[2], " tokens of sentences ", row[0],
          " to ", row[1] - 1, " of ", files_->num_sequences(),
-         "; delete the files of indices, and they are made anew");
+         "; delete the index files to rebuild them");
   SentenceSample out{.target = row[2], .seed = choice_.seed + static_cast<std::uint32_t>(sample)};
   for (std::int64_t i = row[0]; i < row[1]; ++i)
     out.sentences.push_back(files_->read(i, choice_.vocabulary));

@@ -80,8 +80,8 @@ std::int64_t walk_samples(const SentenceMapRequest& request, WalkDocuments walk,
     documents = 0;
     walk(on_document);
     if (samples == before)
-      fail(Fault::Data, "no document has a sample: of ", documents, " documents none has ",
-           "at least ", counted(request.fewest_sentences, "sentence"),
+      fail(Fault::Data, "no document has a sample: none of ", documents, " has ", "at least ",
+           counted(request.fewest_sentences, "sentence"),
            ", all of at most 512 tokens; make the files with --split-sentences, or give ",
            "other data");
   } while (samples < request.samples.value_or(0));

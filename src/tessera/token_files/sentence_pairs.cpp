@@ -21,7 +21,7 @@ WordPieces pieces_of(const Vocabulary& vocabulary) {
   const std::optional<PairTokens> special = vocabulary.pair_tokens();
   require(made != nullptr && special, "masked sentences of token files need the files' tokenizer, ",
           "with [PAD], [CLS], [SEP] and [MASK], and ",
-          made == nullptr ? "none is given" : "that of the run lacks one of them",
+          made == nullptr ? "none is given" : "the run's lacks one of them",
           "; give it, like --tokenizer-type BertWordPieceLowerCase --vocab-file vocab.txt");
   WordPieces out;
   for (std::int32_t id = 0; id < made->size(); ++id) {
@@ -98,7 +98,7 @@ std::unique_ptr<Samples> sentence_pairs(const TokenFiles& files, const Vocabular
   std::int64_t least = 3;
   while (sentence_kind(0).most_masked(least) == 0) ++least;
   require(options.choice.context >= least, "context is ", options.choice.context,
-          ", of which megatron-core masks no token; give at least ", least);
+          ", in which megatron-core masks no token; give at least ", least);
   return std::make_unique<SentencePairs>(files, vocabulary, options);
 }
 

@@ -26,7 +26,7 @@ WordPieces spans_pieces(const Vocabulary& vocabulary, const SentenceSpansOptions
   }
   require(!out.sentinels.empty(), "spans of token files need the files' tokenizer, with sentinels ",
           "<extra_id_0>, <extra_id_1> and so on, and ",
-          made == nullptr ? "none is given" : "that of the run has none",
+          made == nullptr ? "none is given" : "the run's has none",
           "; give it, like --tokenizer-type BertWordPieceCase --vocab-file vocab.txt ",
           "--vocab-extra-ids 100, or the tokenizer.json of a T5");
   out.continues = pieces_that_continue(*made);
@@ -78,20 +78,19 @@ class SentenceSpans final : public Samples {
                        tokens = context - kind_.special, masked = kind_.most_masked(context),
                        sentinels = std::ssize(pieces_.sentinels);
     require(masked > 0, "source-context is ", context, ", of which ", tokens,
-            " tokens are text, and 15 % of them are not one; give a larger one");
+            " tokens are text, and 15 % of these is below one; give a larger one");
     const std::string what = text("a sample of source-context ", context, " has up to ",
                                   counted(masked, "masked token"), ", in one run or in several");
-    require(written >= masked + 2, what, ", and with the start and a sentinel these are ",
-            masked + 2, " to write, but context is ", written, "; give context at least that, or ",
-            2 * masked + 1, ", which has room for every sample");
+    require(written >= masked + 2, what, ", so with the start and a sentinel ", masked + 2,
+            " to write, but context is ", written, "; give context at least that, or ",
+            2 * masked + 1, ", enough for every sample");
     if (options_.choice.part != DataPart::Train) return;  // told once
     if (written < 2 * masked + 1)
       notices_.push_back(text(what, ", with their sentinels up to ", 2 * masked + 1,
-                              " to write; one that has more than context ", written,
-                              " ends the run"));
+                              " to write; a sample above context ", written, " ends the run"));
     if (sentinels < masked)
-      notices_.push_back(text(what, "; one that has more runs than the tokenizer has sentinels, ",
-                              sentinels, ", ends the run"));
+      notices_.push_back(text(what, "; a sample with more runs than the tokenizer's ", sentinels,
+                              " sentinels ends the run"));
   }
 
   T5Sample sample(std::int64_t number) const {

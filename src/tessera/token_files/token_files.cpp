@@ -24,10 +24,10 @@ bool names_token_files(std::span<const std::string> words) {
     if (!IndexedDataset::exists(prefix)) other.push_back(prefix);
   }
   if (other.size() == blend.prefixes.size() && blend.weights.empty()) return false;
-  require(other.empty(), "data '", other.front(), "' is no prefix of token files: there is no '",
+  require(other.empty(), "data '", other.front(), "' is not a prefix of token files: there is no '",
           other.front(), ".bin' with an .idx file beside it, while the other data ",
           blend.weights.empty() ? "is token files" : "has weights, as token files have",
-          "; give prefixes of token files alone, or texts alone");
+          "; give only prefixes of token files, or only texts");
   return true;
 }
 

@@ -18,7 +18,7 @@ std::int64_t count_to_train(std::int64_t count, double held_out) {
 TokenStream::TokenStream(std::vector<std::int32_t> ids, double held_out) : ids_(std::move(ids)) {
   if (ids_.empty()) fail(Fault::Data, "the text is empty: it has 0 tokens; give a longer text");
   require(held_out >= 0 && held_out < 1, "held-out fraction ", held_out,
-          " is not in [0, 1); give the part of the text that is kept for validation, like 0.1");
+          " is not in [0, 1); give the share of the text to validate on, like 0.1");
   num_train_ = static_cast<std::size_t>(count_to_train(std::ssize(ids_), held_out));
 }
 
@@ -68,8 +68,7 @@ void copy_window(std::span<const std::int32_t> tokens, std::int64_t begin, std::
 
 EvalWindows::EvalWindows(std::span<const std::int32_t> tokens, std::int64_t context)
     : tokens_(tokens), context_(context) {
-  require(context >= 1, "context ", context,
-          " is not positive; give the number of tokens that the model sees");
+  require(context >= 1, "context ", context, " is not positive; give the tokens per sample");
   if (tokens.size() < 2) {
     fail(Fault::Data, "the held-out part has ",
          counted(static_cast<std::int64_t>(tokens.size()), "token"),

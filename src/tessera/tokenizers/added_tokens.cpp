@@ -58,8 +58,7 @@ AddedTokens::AddedTokens(const JsonPart& file, const Model& model, const Normali
     const std::int32_t written = part.number("id", token.id);
     if (written != token.id)
       notices.push_back(text("added token '", token.content, "' has id ", written,
-                             " in the file and is given id ", token.id,
-                             ", as the reference gives it"));
+                             " in the file but gets id ", token.id, ", as in the reference"));
     if (before != kNoId) {
       all_[static_cast<std::size_t>(before)] = std::move(token);
       continue;

@@ -64,9 +64,9 @@ Bpe Bpe::from_merges_text(std::string_view lines) {
                        right = blank == line.npos ? kNone : id_of(line.substr(blank + 1));
     if (left == kNone || right == kNone)
       fail(Fault::Data, "merge ", number, ", '", line.substr(0, 60),
-           "', is not two tokens that are known before it");
+           "', is not two tokens known before it");
     if (!out.add(left, right))
-      fail(Fault::Data, "merge ", number, ", '", line.substr(0, 60), "', is there before");
+      fail(Fault::Data, "merge ", number, ", '", line.substr(0, 60), "', is a duplicate");
   }
   return out;
 }

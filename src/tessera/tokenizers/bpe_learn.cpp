@@ -93,7 +93,7 @@ Pieces::Pieces(std::string_view utf8) {
   for (const std::string_view piece : order) bytes += std::ssize(piece);
   if (bytes > std::numeric_limits<std::int32_t>::max())
     fail(Fault::Data, "the text has ", bytes_text(bytes),
-         " of distinct words, and a vocabulary is learned from 2 GiB at most; use less text");
+         " of distinct words, but a vocabulary is learned from at most 2 GiB; use less text");
   for (const std::string_view piece : order) {
     const auto begin = static_cast<std::int32_t>(ids_.size());
     const std::int64_t of_piece = times.at(piece);

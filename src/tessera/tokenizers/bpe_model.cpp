@@ -23,8 +23,7 @@ class BpeModel : public Model {
         ignores_merges_(part.flag("ignore_merges", false)) {
     if (part.has("dropout") && part.real("dropout") != 0)
       part.bad("dropout is ", part.real("dropout"),
-               ", which merges at random, so that the ids of a text change from time to time; set "
-               "it to null");
+               ", which merges at random, so a text's ids would vary; set it to null");
     read_vocabulary(part.part("vocab"), tokens_);
     count_ = static_cast<std::int32_t>(tokens_.count());
     if (part.flag("byte_fallback", false)) bytes_ = byte_tokens(tokens_);
@@ -50,8 +49,9 @@ class BpeModel : public Model {
         out.push_back(id);
       } else if (!append_bytes(symbol, out) && has_unknown_) {
         if (unknown_ == kNoId)
-          fail(Fault::Data, "the character '", symbol, "' is no token, and the unknown token '",
-               unknown_text_, "' is none either; use a tokenizer that has it");
+          fail(Fault::Data, "the character '", symbol,
+               "' is not a token, nor is the unknown token '", unknown_text_,
+               "'; use a tokenizer that has it");
         if (unknown > 0 && !fuses_unknown_) out.push_back(unknown_);
         ++unknown;
       }
@@ -106,7 +106,7 @@ class BpeModel : public Model {
         const std::size_t blank = both.find(' ');
         if (blank == both.npos || both.find(' ', blank + 1) != both.npos)
           list.bad("merge ", i + 1, " is ", JsonPart::shown(merge),
-                   " where two tokens with a blank between them belong; restore the file");
+                   " where two tokens separated by a blank are expected; restore the file");
         left = both.substr(0, blank), right = both.substr(blank + 1);
       } else if (merge.is_array() && merge.size() == 2 && merge[0].is_string() &&
                  merge[1].is_string()) {
@@ -114,7 +114,7 @@ class BpeModel : public Model {
         right = merge[1].get_ref<const std::string&>();
       } else {
         list.bad("merge ", i + 1, " is ", JsonPart::shown(merge),
-                 " where two tokens belong; restore the file");
+                 " where two tokens are expected; restore the file");
       }
       if (right.size() < prefix_.size())
         list.bad("merge ", i + 1, ": '", right, "' is shorter than continuing_subword_prefix '",
@@ -125,7 +125,7 @@ class BpeModel : public Model {
         const std::int32_t found = tokens_.find(token);
         if (found == kNoId)
           list.bad("merge ", i + 1, ", '", left.substr(0, 60), "' and '", right.substr(0, 60),
-                   "': '", token.substr(0, 60), "' is no token of \"vocab\"; restore the file");
+                   "': '", token.substr(0, 60), "' is not a token of \"vocab\"; restore the file");
         return found;
       };
       const std::int32_t a = id(left), b = id(right), made = id(product);

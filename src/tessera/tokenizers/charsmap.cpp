@@ -70,7 +70,7 @@ std::string bytes_of_base64(std::string_view text, const JsonPart& part) {
   for (const char c : text) {
     if (c == '=' || c == '\n' || c == '\r' || c == ' ') continue;
     const std::size_t digit = kBase64.find(c);
-    if (digit == kBase64.npos) part.bad("a text has a byte that is no base64; restore the file");
+    if (digit == kBase64.npos) part.bad("a text has a byte that is not base64; restore the file");
     bits = (bits << 6) | static_cast<std::uint32_t>(digit);
     held += 6;
     if (held < 8) continue;

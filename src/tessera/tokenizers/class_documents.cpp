@@ -27,8 +27,8 @@ struct ClassParts {
   std::string need(const char* role) const {
     const TokenText* const token = settings.role(role);
     if (token == nullptr)
-      keys().bad("\"", role, "\" is null, and tokenizer_class ", settings.class_name,
-                 " cannot do without; give the token");
+      keys().bad("\"", role, "\" is null, but tokenizer_class ", settings.class_name,
+                 " requires it; give the token");
     return token->content;
   }
 };
@@ -158,7 +158,7 @@ void build_t5(ClassParts& parts, json& out) {
   });
   if (named > 0 && count > 0 && named != count)
     settings.part().bad("\"extra_ids\" is ", count, " but ", named,
-                        " tokens <extra_id_0> and so on are named; make these agree");
+                        " tokens <extra_id_0> and so on are named; make both agree");
   for (std::int32_t i = 0; named == 0 && i < count; ++i) tokens.push_back({.content = name(i)});
   out["normalizer"] = parts.charsmap;
   out["pre_tokenizer"] =
@@ -276,7 +276,7 @@ void take_document(ClassParts& parts, const ClassRow& row, json& document, const
   if (const std::string type = type_of_model(model); type != row.model)
     root.bad("model.type is ", type, ", but tokenizer_class ", row.name, " makes a ", row.model,
              "; give the tokenizer_class of this file (without one, model_type of config.json ",
-             "decides), or PreTrainedTokenizerFast to have it as it is");
+             "decides), or PreTrainedTokenizerFast to use it unchanged");
   parts.charsmap = charsmap_of(document);
   out["post_processor"] = document.value("post_processor", json());
   for (const char* const ignored : {"truncation", "padding", "version"}) {
@@ -327,9 +327,9 @@ json document_of_class(const TokenizerFiles& files, json document, Settings& set
     std::vector<std::string> known;
     for (const ClassRow& each : kClasses) known.emplace_back(each.name);
     settings.part().bad("tokenizer_class is '", settings.class_name.substr(0, 60),
-                        "', which this program does not have; it has ", join(known), "; if ",
-                        "tokenizer.json says all, write \"tokenizer_class\": "
-                        "\"PreTrainedTokenizerFast\" to have it as it is");
+                        "', which is not supported; supported are ", join(known), "; if ",
+                        "tokenizer.json is complete, write \"tokenizer_class\": "
+                        "\"PreTrainedTokenizerFast\" to use it unchanged");
   }
   const bool has_document = files.contains(kTokenizerJson);
   if (row->build == nullptr && has_document) return document;
@@ -341,7 +341,7 @@ json document_of_class(const TokenizerFiles& files, json document, Settings& set
     settings.part().bad(
         "tokenizer_class ", row->name, " is made of tokenizer.json or ",
         join(split(row->files, ' '), " with "), ", and there is ", join(there),
-        "; give these files, or the tokenizer_class of those that are there (without one, "
+        "; give these files, or the tokenizer_class of the existing ones (without one, "
         "model_type of config.json decides)");
   }
   if (row->build == nullptr)

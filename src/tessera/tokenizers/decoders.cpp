@@ -100,7 +100,7 @@ Decoder make_replace_decoder(const JsonPart& part) {
         bytes += out.size() - before;
         if (bytes > kMost)
           fail(Fault::Data, "the decoder of the tokenizer makes more than ", kMost >> 20,
-               " MiB of one text; take those out of its \"decoder\" that make texts longer");
+               " MiB of one text; remove the parts of its \"decoder\" that lengthen texts");
       }
       token = std::move(out);
     }

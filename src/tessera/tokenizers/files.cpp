@@ -155,24 +155,23 @@ TokenizerFiles read_tokenizer_files(const std::string& path) {
   if (fs::is_directory(path, ignored)) return files_of_folder(path);
   if (!fs::exists(path, ignored))
     fail(Fault::Data, "there is no tokenizer '", path, "'", near_files(path),
-         "; give a folder or a file that is on this machine: nothing is fetched by name");
+         "; give a folder or file on this machine: nothing is downloaded");
   return files_of_file(path);
 }
 
 nlohmann::json parse_json_file(const std::string& bytes, const std::string& file) {
   if (is_deep_json(bytes))
-    fail(Fault::Data, "tokenizer file '", file,
-         "' has lists or objects within others, deeper than ", kMostJsonDepth,
-         "; restore the file");
+    fail(Fault::Data, "tokenizer file '", file, "' has lists or objects nested deeper than ",
+         kMostJsonDepth, "; restore the file");
   std::string problem;
   try {
     nlohmann::json out = nlohmann::json::parse(bytes);
     if (out.is_object()) return out;
-    problem = "it is no object";
+    problem = "it is not an object";
   } catch (const nlohmann::json::exception& error) {
     problem = replaced_utf8(std::string_view(error.what()).substr(0, 200));
   }
-  fail(Fault::Data, "tokenizer file '", file, "' is no JSON object: ", problem,
+  fail(Fault::Data, "tokenizer file '", file, "' is not a JSON object: ", problem,
        "; restore the file");
 }
 
@@ -208,7 +207,7 @@ TokenizerDocument document_of(const TokenizerFiles& files, const std::string& wh
         {"model",
          {{"vocab", model_vocabulary(files.at(kSentencePiece), file(kSentencePiece)).vocabulary}}}};
   } else {
-    fail(Fault::Data, "tokenizer '", where, "' has no file that makes one; restore them");
+    fail(Fault::Data, "tokenizer '", where, "' has no tokenizer file; restore them");
   }
   add_settings(out.json, settings, has(kTokenizerJson));
   return out;

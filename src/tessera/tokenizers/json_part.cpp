@@ -38,14 +38,14 @@ std::string JsonPart::shown(const nlohmann::json& value) {
 JsonPart JsonPart::part(std::string_view key) const {
   const nlohmann::json* const found = find(key);
   if (found == nullptr) bad("it has no \"", key, "\"; restore the file");
-  if (depth_ >= kDeepest) bad("parts lie within more than ", kDeepest, " parts; restore the file");
+  if (depth_ >= kDeepest) bad("parts are nested deeper than ", kDeepest, "; restore the file");
   return {*found, file_, path_of(key), depth_ + 1};
 }
 
 std::size_t JsonPart::count(std::string_view key) const {
   const JsonPart list = part(key);
   if (!list.json().is_array())
-    list.bad("it is ", shown(list.json()), " where a list belongs; restore the file");
+    list.bad("it is ", shown(list.json()), " where a list is expected; restore the file");
   return list.json().size();
 }
 
@@ -63,7 +63,7 @@ std::string JsonPart::text(std::string_view key, std::optional<std::string> miss
   if (found == nullptr && missing) return *missing;
   if (found == nullptr) bad("it has no \"", key, "\"; restore the file");
   if (!found->is_string())
-    bad("\"", key, "\" is ", shown(*found), " where a text belongs; restore the file");
+    bad("\"", key, "\" is ", shown(*found), " where a text is expected; restore the file");
   return found->get<std::string>();
 }
 
@@ -72,7 +72,7 @@ bool JsonPart::flag(std::string_view key, std::optional<bool> missing) const {
   if (found == nullptr && missing) return *missing;
   if (found == nullptr) bad("it has no \"", key, "\"; restore the file");
   if (!found->is_boolean())
-    bad("\"", key, "\" is ", shown(*found), " where true or false belongs; restore the file");
+    bad("\"", key, "\" is ", shown(*found), " where true or false is expected; restore the file");
   return found->get<bool>();
 }
 
@@ -88,7 +88,7 @@ double JsonPart::real(std::string_view key, std::optional<double> missing) const
   if (found == nullptr && missing) return *missing;
   if (found == nullptr || !found->is_number())
     bad("\"", key, "\" is ", found == nullptr ? "missing" : shown(*found),
-        "; a number belongs there; restore the file");
+        "; a number is expected; restore the file");
   return found->get<double>();
 }
 
@@ -98,7 +98,7 @@ char32_t JsonPart::character(std::string_view key, std::optional<char32_t> missi
   const CodePoint c = utf8.empty() ? CodePoint{} : code_point_at(utf8, 0);
   if (c.size == 0 || static_cast<std::size_t>(c.size) != utf8.size())
     bad("\"", key, "\" is \"", replaced_utf8(utf8.substr(0, kMostShown)),
-        "\" where one character belongs; restore the file");
+        "\" where one character is expected; restore the file");
   return c.value;
 }
 
@@ -108,7 +108,7 @@ std::int32_t id_of_json(const nlohmann::json& value, const JsonPart& of, std::st
       value.is_number_unsigned() || (value.is_number_integer() && value.get<std::int64_t>() >= 0);
   if (!whole || value.get<std::uint64_t>() > kMost)
     of.bad(what, " is ", JsonPart::shown(value), " where a whole number from 0 to ", kMost,
-           " belongs; restore the file");
+           " is expected; restore the file");
   return static_cast<std::int32_t>(value.get<std::uint64_t>());
 }
 

@@ -77,7 +77,7 @@ Made make_by_type(std::span<const Maker<Made>> makers, const JsonPart& part,
     if (maker.type == type) return maker.make(part);
     known += (known.empty() ? "" : ", ") + std::string(maker.type);
   }
-  part.bad("type '", type.substr(0, 60), "' is no ", slot, " that this program has; it has ", known,
+  part.bad("type '", type.substr(0, 60), "' is not a supported ", slot, "; supported are ", known,
            "; convert the tokenizer to one of these");
 }
 

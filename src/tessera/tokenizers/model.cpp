@@ -19,8 +19,8 @@ class WordLevel : public Model {
   void encode(std::string_view piece, ModelScratch&, Ids& out) const final {
     const std::int32_t id = tokens_.find(piece);
     if (id == kNoId && unknown_ == kNoId)
-      fail(Fault::Data, "'", piece.substr(0, 60), "' is no token, and the unknown token '",
-           missing_, "' is none either; use a tokenizer that has one, or leave the text out");
+      fail(Fault::Data, "'", piece.substr(0, 60), "' is not a token, nor is the unknown token '",
+           missing_, "'; use a tokenizer that has one, or leave the text out");
     out.push_back(id == kNoId ? unknown_ : id);
   }
 
@@ -62,7 +62,7 @@ std::size_t spelled_bytes(const TokenTable& tokens, std::int32_t id, std::int32_
 void read_vocabulary(const JsonPart& part, TokenTable& tokens) {
   if (!part.json().is_object())
     part.bad("it is ", JsonPart::shown(part.json()),
-             " where an object of tokens and ids belongs; restore the file");
+             " where an object of tokens and ids is expected; restore the file");
   for (auto it = part.json().begin(); it != part.json().end(); ++it)
     tokens.add(it.key(), id_of_json(*it, part, text("the id of '", it.key().substr(0, 60), "'")));
 }

@@ -122,7 +122,7 @@ json document_of_model(const std::string& bytes, Settings& settings, const std::
     if (id < std::ssize(model.pieces) && text_of(id) != token.content)
       settings.part().bad("\"added_tokens_decoder\" names id ", id, " '", token.content,
                           "', which is '", text_of(id), "' in ", file,
-                          "; this program does not rename pieces: write a tokenizer.json");
+                          "; renaming pieces is not supported: write a tokenizer.json");
   }
   json out = {{"version", "1.0"}};
   std::vector<std::string> defined;

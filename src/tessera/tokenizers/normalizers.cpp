@@ -159,7 +159,7 @@ void NormalizedText::require_bounded(std::size_t bytes) const {
   if (bytes > kMostPerByte * given + kMostMore)
     fail(Fault::Data, "the normalizer of the tokenizer makes more than ", bytes, " bytes of ",
          given, ", and the most is ", kMostPerByte, " for each and ", kMostMore,
-         " more; take those out of its \"normalizer\" that make texts longer");
+         " more; remove the parts of its \"normalizer\" that lengthen texts");
 }
 
 Normalizer make_normalizer(const JsonPart& part) {

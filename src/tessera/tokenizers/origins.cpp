@@ -69,7 +69,7 @@ std::vector<Origin> origins_of(std::string_view text, std::string_view normalize
       made = made_of(part, parts.of(part), normalized.substr(out.size()));
     }
     if (!made)
-      fail(Fault::Data, "it is not known which characters the tokenizer's normalizer made of '",
+      fail(Fault::Data, "unknown which characters the tokenizer's normalizer made of '",
            printable(text.substr(at, end - at)), "' at byte ", at,
            " of the text; use a tokenizer whose normalizer changes a few characters at a time, as "
            "BERT's");
@@ -78,7 +78,7 @@ std::vector<Origin> origins_of(std::string_view text, std::string_view normalize
   }
   if (out.size() != normalized.size())
     fail(Fault::Data, "the tokenizer's normalizer makes ", normalized.size(),
-         " bytes of a text of ", text.size(), ", and ", out.size(),
+         " bytes of a text of ", text.size(), ", but ", out.size(),
          " of its characters one by one; use a tokenizer whose "
          "normalizer changes a few characters at a time, as BERT's");
   return out;
@@ -106,10 +106,10 @@ std::vector<std::size_t> places_in(std::string_view text, std::string_view piece
     }
     const std::size_t found = blank ? 0 : rest.find(character);
     if (found == rest.npos)
-      fail(
-          Fault::Data, "a piece of the text, '", printable(piece.substr(0, 60)),
-          "', is not in it as it is; use a tokenizer that splits texts into their parts, as BERT's "
-          "and GPT-2's");
+      fail(Fault::Data, "a piece of the text, '", printable(piece.substr(0, 60)),
+           "', is not literally in it; use a tokenizer that splits texts into their parts, as "
+           "BERT's "
+           "and GPT-2's");
     cursor += found;
     for (std::size_t i = 0; i < character.size(); ++i) out.push_back(cursor + (blank ? 0 : i));
     cursor += blank ? character_size(rest, 0) : character.size();

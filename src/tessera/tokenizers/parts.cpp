@@ -52,7 +52,7 @@ void Tokenizer::Parts::append_word(std::string_view word, Scratch& scratch, Ids&
   if (word.empty()) return;
   if (std::ssize(word) > kLongestWord)
     fail(Fault::Data, "a piece of ", bytes_text(std::ssize(word)),
-         " is encoded at once, and the most is ", bytes_text(kLongestWord),
+         " would be encoded at once, but the maximum is ", bytes_text(kLongestWord),
          "; give several texts, or a tokenizer that splits them");
   const auto from_model = [&] {
     if (!pre_tokenizer.prints) return model->encode(word, scratch.model, out);

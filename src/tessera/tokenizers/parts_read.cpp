@@ -12,12 +12,13 @@ namespace tessera {
 
 void Tokenizer::Parts::read_document(const tokenizer::JsonPart& root) {
   if (root.has("version") && root.text("version") != "1.0")
-    root.bad("version is '", root.text("version").substr(0, 60),
-             "' but this program reads 1.0; write the file by a version of its library that does");
+    root.bad(
+        "version is '", root.text("version").substr(0, 60),
+        "' but only 1.0 is supported; write the file with a version of its library that uses it");
   for (const char* const ignored : {"truncation", "padding"}) {
     if (root.has(ignored))
       notices.push_back(
-          text("the tokenizer's ", ignored, " is not used: texts are neither cut nor filled up"));
+          text("the tokenizer's ", ignored, " is not used: texts are not truncated or padded"));
   }
   if (root.has("normalizer")) normalizer = tokenizer::make_normalizer(root.part("normalizer"));
   if (root.has("pre_tokenizer"))
@@ -33,7 +34,8 @@ void Tokenizer::Parts::read_use(const tokenizer::JsonPart& config,
                                 const tokenizer::JsonPart& root) {
   if (config.has("model_input_names")) {
     const nlohmann::json& names = config.json()["model_input_names"];
-    if (!names.is_array()) config.bad("model_input_names is no list; correct it, or leave it out");
+    if (!names.is_array())
+      config.bad("model_input_names is not a list; correct it, or leave it out");
     types = std::ranges::find(names, "token_type_ids") != names.end();
   }
   keeps_end =

@@ -32,7 +32,7 @@ TokenizerFiles files_of_json(const nlohmann::json& json) {
     // An export writes files of these names, so none may be a path.
     if (std::ranges::find(kTokenizerFileNames, std::string_view(it.key())) ==
         std::end(kTokenizerFileNames))
-      part.bad("it has ", JsonPart::shown(it.key()), ", which is no file of a tokenizer");
+      part.bad("it has ", JsonPart::shown(it.key()), ", which is not a file of a tokenizer");
     if (it->is_string()) {
       out[it.key()] = it->get<std::string>();
     } else {

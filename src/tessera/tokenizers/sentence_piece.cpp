@@ -41,15 +41,15 @@ class WireReader {
 
   std::uint64_t field() const { return field_; }
   std::int32_t number() const {
-    if (kind_ != 0) damaged(text("field ", field_, " is no number"));
+    if (kind_ != 0) damaged(text("field ", field_, " is not a number"));
     return static_cast<std::int32_t>(static_cast<std::int64_t>(number_));
   }
   std::string_view data() const {
-    if (kind_ != 2) damaged(text("field ", field_, " is no text"));
+    if (kind_ != 2) damaged(text("field ", field_, " is not a text"));
     return data_;
   }
   float real() const {
-    if (kind_ != 5) damaged(text("field ", field_, " is no float"));
+    if (kind_ != 5) damaged(text("field ", field_, " is not a float"));
     float out = 0;
     std::memcpy(&out, data_.data(), sizeof out);
     return out;
@@ -58,8 +58,8 @@ class WireReader {
  private:
   [[noreturn]] void damaged(const std::string& what) const {
     fail(Fault::Data, "tokenizer file '", file_,
-         "' is no model of SentencePiece, or damaged: ", what, " at byte ", at_, " of a part of ",
-         bytes_.size(), "; restore the file");
+         "' is not a model of SentencePiece, or damaged: ", what, " at byte ", at_,
+         " of a part of ", bytes_.size(), "; restore the file");
   }
   std::uint64_t varint() {
     std::uint64_t out = 0;
@@ -94,7 +94,7 @@ SentencePieceFile::Entry read_piece(std::string_view bytes, const std::string& f
       const std::int32_t type = part.number();
       if (type < 1 || type > 6)
         fail(Fault::Data, "tokenizer file '", file, "': a piece is of type ", type,
-             ", and types are 1 to 6; restore the file");
+             ", but types are 1 to 6; restore the file");
       out.type = static_cast<PieceType>(type);
     }
   }
@@ -118,7 +118,7 @@ void read_trainer(std::string_view bytes, const std::string& file, SentencePiece
           fail(Fault::Data, "tokenizer file '", file, "' is a model of type ",
                type >= 3 && type <= 4 ? std::string(kTypes[type - 1])
                                       : number_text(std::int64_t{type}),
-               "; this program has unigram and bpe");
+               "; supported are unigram and bpe");
         out.bpe = type == 2;
         break;
       }
@@ -160,7 +160,7 @@ SentencePieceFile read_sentence_piece(std::string_view bytes, const std::string&
   }
   if (!unknown)
     fail(Fault::Data, "tokenizer file '", file, "' has ", out.pieces.size(),
-         " pieces and no unknown one: it is no model of SentencePiece, or damaged; restore it");
+         " pieces but no unknown one: it is not a model of SentencePiece, or damaged; restore it");
   out.unk = *unknown;
   return out;
 }

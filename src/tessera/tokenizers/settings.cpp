@@ -202,7 +202,7 @@ class SettingsReader {
       const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
       if (error != std::errc() || end != key.data() + key.size() || id < 0 || !it->is_object())
         part.bad("\"", key.substr(0, 60), "\": ", JsonPart::shown(*it),
-                 " is no id and its token, an object; restore the file");
+                 " is not an id and its token, an object; restore the file");
       add(id, token_text_of(part.part(key)));
     }
   }

@@ -60,8 +60,8 @@ Vocabulary characters_of(const TextEncoderChoice& choice) {
 
 Vocabulary learned_bpe(const TextEncoderChoice& choice) {
   require(choice.vocab_size >= kByteTokens, "tokenizer-type bpe without vocab-file learns tokens, ",
-          "and vocab-size is ", choice.vocab_size, "; give how many there are to be, at least ",
-          kByteTokens, ", like 8000, or a vocab-file");
+          "but vocab-size is ", choice.vocab_size, "; give their number, at least ", kByteTokens,
+          ", like 8000, or a vocab-file");
   std::string all;
   choice.texts([&](std::string_view text) {
     all += text;
@@ -91,7 +91,7 @@ TextEncoder null_encoder(const TextEncoderChoice& choice) {
   refuse_files(choice);
   require(choice.vocab_size > 0 && choice.vocab_size < std::numeric_limits<std::int32_t>::max(),
           "tokenizer-type ", choice.type, " needs vocab-size, which is ", choice.vocab_size,
-          "; give how many ids there are");
+          "; give the number of ids");
   TextEncoder out;
   out.name = choice.type;
   out.vocabulary = choice.vocab_size + 1;
@@ -137,8 +137,8 @@ TextEncoder text_encoder(const TextEncoderChoice& choice) {
   if (choice.type == "bpe") return kept_or_learned(choice, VocabularyKind::Bpe);
   if (choice.type == "NullTokenizer") return null_encoder(choice);
   if (is_tokenizer_type(choice.type)) return tokenizer_encoder(choice);
-  fail(Fault::Usage, "tokenizer-type is '", printable(choice.type), "', but known are ",
-       join(text_encoder_names()), "; give one of them");
+  fail(Fault::Usage, "tokenizer-type is '", printable(choice.type), "'; it can be ",
+       join(text_encoder_names()));
 }
 
 }  // namespace tessera

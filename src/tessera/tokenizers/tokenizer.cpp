@@ -120,9 +120,9 @@ TextFrame Tokenizer::frame() const {
       if (const auto count = std::ranges::count(of, text, &tokenizer::TemplatePart::text);
           count != 1)
         fail(Fault::Data, "tokenizer '", parts_->where, "': its post-processor has ",
-             text == 0 ? "$A" : "$B", " ", count, " times in its form of ",
+             text == 0 ? "$A" : "$B", " ", count, " times in its template of ",
              texts == 1 ? "one text" : "two texts",
-             ", and in a sample each text is once; correct post_processor of tokenizer.json");
+             ", but a sample has each text once; correct post_processor of tokenizer.json");
     }
     std::vector<FramePart> out;
     for (const tokenizer::TemplatePart& part : of)

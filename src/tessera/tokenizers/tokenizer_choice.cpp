@@ -70,7 +70,7 @@ void check_files(const TokenizerChoice& choice, const std::vector<TypeFile>& fil
   for (const TypeFile& given : kGiven) {
     const bool taken = std::ranges::find(files, given.of, &TypeFile::of) != files.end();
     require(taken || (choice.*given.of).empty(), "tokenizer-type ", choice.type, " takes ",
-            join(takes), " alone, but ", given.flag, " is '", choice.*given.of,
+            join(takes), " only, but ", given.flag, " is '", choice.*given.of,
             "'; leave it out, or give the type of your files");
   }
 }
@@ -88,11 +88,11 @@ bool is_tokenizer_type(std::string_view type) { return find_type(type) != nullpt
 void require_complete(const TokenizerChoice& choice) {
   if (choice.type != "auto") {
     const TokenizerType* const type = find_type(choice.type);
-    require(type != nullptr, "tokenizer-type is '", printable(choice.type), "', but can be auto, ",
-            join(tokenizer_types()), "; give one of them");
+    require(type != nullptr, "tokenizer-type is '", printable(choice.type), "'; it can be auto, ",
+            join(tokenizer_types()));
     check_files(choice, type->files);
     require(choice.extra_ids == 0 || type->files.front().is == tokenizer::kVocabTxt,
-            "vocab-extra-ids ", choice.extra_ids, " are tokens behind those of a vocab.txt, and ",
+            "vocab-extra-ids ", choice.extra_ids, " are tokens after those of a vocab.txt, but ",
             "tokenizer-type ", choice.type, " has none; leave it out, or give a tokenizer with ",
             "tokens <extra_id_0> and so on");
     return;

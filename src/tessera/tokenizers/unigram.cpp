@@ -84,7 +84,7 @@ class Unigram : public Model {
       if (!alone) {
         if (unknown_ == kNoId)
           fail(Fault::Data, "the character '", piece.substr(at, size),
-               "' is no piece, and the tokenizer has no unk_id; use one that has it");
+               "' is not a piece, and the tokenizer has no unk_id; use one that has");
         offer(at, at + size, least_ - kUnknownPenalty + so_far, unknown_);
       }
       at += size;

@@ -71,8 +71,8 @@ std::vector<std::int32_t> ids_in_text(std::string_view text, std::int64_t below)
     const auto [stop, error] = std::from_chars(word.data(), word.data() + word.size(), id);
     if (error != std::errc() || stop != word.data() + word.size() || id < 0 || id >= below)
       fail(Fault::Data, "word '", printable(word.substr(0, 40)), "' at byte ", at,
-           " of the text is no id from 0 to ", below - 1, "; give ids with blanks between, like ",
-           "\"17 4 250\"");
+           " of the text is not an id from 0 to ", below - 1,
+           "; give ids separated by blanks, like ", "\"17 4 250\"");
     out.push_back(static_cast<std::int32_t>(id));
     at = end;
   }
@@ -191,7 +191,7 @@ std::string Vocabulary::to_json() const {
 Vocabulary Vocabulary::from_json(std::string_view json, const std::string& where) {
   const auto bad = [&](const auto&... parts) {
     fail(Fault::Checkpoint, "vocabulary '", where, "': ", parts...,
-         "; restore the file, or make it again from the text that the model was trained on");
+         "; restore the file, or make it again from the model's training text");
   };
   const nlohmann::json in = nlohmann::json::parse(json, nullptr, /*allow_exceptions=*/false);
   if (!in.is_object()) bad("not a vocabulary file");
@@ -214,7 +214,7 @@ Vocabulary Vocabulary::from_json(std::string_view json, const std::string& where
     const nlohmann::json& size = field("size");
     if (!size.is_number_unsigned() || size.get<std::uint64_t>() < 1 ||
         size.get<std::uint64_t>() > std::numeric_limits<int>::max())
-      bad("its size ", size.dump(), " is no number of ids");
+      bad("its size ", size.dump(), " is not a number of ids");
     return ids(size.get<std::int64_t>());
   }
   if (field("kind") == to_text(VocabularyKind::Bpe)) {
@@ -320,7 +320,7 @@ void fail_unknown(const Vocabulary& vocabulary, const KnownIds& ids, std::string
   if (c.size == 0) fail(Fault::Data, place, " is not UTF-8; convert the text");
   fail(Fault::Data, place, ", ", shown_character(c.value), ", is not in the vocabulary of ",
        vocabulary.size(), " characters", others_unknown(ids, utf8.substr(offset), c.value),
-       "; leave it out, or train with a text that has it");
+       "; remove it, or train on a text that has it");
 }
 
 }  // namespace

@@ -32,8 +32,8 @@ class WordPiece : public Model {
     if (count_characters(piece) <= most_characters_ && append_tokens(piece, out)) return;
     if (unknown_ == kNoId)
       fail(Fault::Data, "the word '", piece.substr(0, 60),
-           "' cannot be made of tokens, and there is no token '", unknown_text_,
-           "' for unknown ones; use a tokenizer that has it");
+           "' cannot be split into tokens, and there is no unknown token '", unknown_text_,
+           "'; use a tokenizer that has it");
     out.resize(before);
     out.push_back(unknown_);
   }

@@ -89,8 +89,8 @@ BestCheckpoint::BestCheckpoint(std::string folder, const KeptMetrics& metrics,
                         ? problem
                         : text("the best checkpoint is ", name_, ", with the validation loss ",
                                json_number(*loss_), ": the link '",
-                               (fs::path(folder_) / kBestLink).string(), "' names it now",
-                               linked.empty() ? "" : text(", and no longer ", linked)));
+                               (fs::path(folder_) / kBestLink).string(), "' now names it",
+                               linked.empty() ? "" : text(" instead of ", linked)));
 }
 
 void BestCheckpoint::validated(std::int64_t step, double loss) {
@@ -119,7 +119,7 @@ std::string BestCheckpoint::link() const {
   fs::create_directory_symlink(name_, fresh, failure);
   if (!failure) fs::rename(fresh, link, failure);
   return failure ? text("cannot make the link '", link.string(), "' to the best checkpoint ", name_,
-                        ": ", failure.message(), "; it is kept all the same")
+                        ": ", failure.message(), "; the checkpoint is kept")
                  : "";
 }
 

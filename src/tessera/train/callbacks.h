@@ -29,7 +29,7 @@ struct RunStart {
 
 /// The memory of a run, once its arena is there.
 struct RunMemory {
-  std::int64_t arena_bytes = 0, huge_page_bytes = 0;  // of it on huge pages
+  std::int64_t arena_bytes = 0, huge_page_bytes = 0;  // of it on huge pages; 0: not in this process
   OutsideArena outside;
 };
 

@@ -160,8 +160,7 @@ void CheckpointSchedule::at_end(std::int64_t step, MetricsFile& metrics) {
   });
   if (here && late.empty()) return;
   if (here)
-    fail(Fault::Resource, "step ", step, " is saved, but its metrics are not: ", late,
-         how_to_go_on());
+    fail(Fault::Resource, "step ", step, " is saved, but not its metrics: ", late, how_to_go_on());
   SaveResult result{step, "", taken + late};
   writer_.keep(kept());
   if (result.problem.empty()) result = writer_.save(record());
@@ -181,10 +180,10 @@ std::string CheckpointSchedule::at_bad_end(std::int64_t step, std::int64_t bad,
   const std::string& output = config_.output;
   const std::string back =
       trained_from_.empty()
-          ? "begin anew: there is no older checkpoint"
+          ? "start again: there is no older checkpoint"
           : text("go back to an older checkpoint: ",
                  flags_to_go_on(output, text(checkpoints_folder(config_), "/", trained_from_)));
-  return text(flags_to_go_on(output), "; if steps are skipped then too, ", back);
+  return text(flags_to_go_on(output), "; if steps are skipped again, ", back);
 }
 
 /// A request to stop may come while a save is waited for: it is asked for afterwards.
@@ -210,12 +209,12 @@ void CheckpointSchedule::settle(const std::optional<SaveResult>& result, Heard w
   ++failed_;
   if (when == Heard::BeforeTheLast)  // however it went, there is one more try
     return tell(callbacks_, &TrainCallback::on_notice,
-                text(what, "; training has ended, and its state is saved next"));
+                text(what, "; training has finished, and its final state is saved next"));
   if (when == Heard::OnTheWay && failed_ < kMaxFailedSaves)
     return tell(
         callbacks_, &TrainCallback::on_notice,
-        text(what, "; training goes on, and a save is tried again when the next is due (failure ",
-             failed_, " of ", kMaxFailedSaves, " that end the run)"));
+        text(what, "; training continues, and the next save will be tried when due (failure ",
+             failed_, " of ", kMaxFailedSaves, " before the run ends)"));
   fail(Fault::Resource, what, failed_ == 1 ? "" : text("; it is failure ", failed_, " in a row"),
        how_to_go_on());
 }
@@ -225,7 +224,7 @@ std::string CheckpointSchedule::how_to_go_on() const {
   if (!lock_.held()) return "";
   return text(checkpoint_.empty() ? "; there is no checkpoint yet"
                                   : text("; the last checkpoint is '", last(), "'"),
-              "; then go on with ", flags_to_go_on(config_.output));
+              "; then resume with ", flags_to_go_on(config_.output));
 }
 
 }  // namespace tessera

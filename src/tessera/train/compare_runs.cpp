@@ -112,9 +112,9 @@ void compare_run(const RunConfig& config, const RecordedRun& from, const std::st
     if (field.on_resume == OnResume::Confirm) confirm.push_back(line);
     if (field.on_resume == OnResume::Notice) notice.push_back(line);
     if (field.on_resume == OnResume::AtStart)
-      notices.push_back(text("resuming: ", line,
-                             "; it is for the beginning of a run: if the checkpoint has a later "
-                             "value, the run goes on with that"));
+      notices.push_back(
+          text("resuming: ", line,
+               "; it applies to the start of a run: a later value in the checkpoint is kept"));
     const std::string name(field.name);
     const bool known = there.at(name) != "auto" && here.at(name) != "auto";
     if (field.on_resume == OnResume::Rounding && known) rounding.push_back(line);
@@ -128,8 +128,9 @@ void compare_run(const RunConfig& config, const RecordedRun& from, const std::st
   if (!from.held_out.empty() && !data.held_out.empty() && from.held_out != data.held_out)
     confirm.push_back(difference("the digest of valid-data", from.held_out, data.held_out));
   if (from.data == data.text && !from.ids.empty() && !data.ids.empty() && from.ids != data.ids)
-    confirm.push_back(text(difference("the digest of ids of the same text", from.ids, data.ids),
-                           " (this version of Tessera reads the tokenizer or the rows otherwise)"));
+    confirm.push_back(
+        text(difference("the digest of ids of the same text", from.ids, data.ids),
+             " (this version of Tessera reads the tokenizer or the rows differently)"));
   const std::string same = how_to_give_the_same(config, path);
   if (!model.empty()) {
     problems.add(text("checkpoint '", path, "' is of another model: ", join(model, "; "),
@@ -145,8 +146,8 @@ void compare_run(const RunConfig& config, const RecordedRun& from, const std::st
   for (const std::string& line : notice) notices.push_back(text("resuming with a change: ", line));
   for (const std::string& line : rounding)
     notices.push_back(text("resuming with other kernels: ", line,
-                           "; sums are rounded differently from here on, so the run will not "
-                           "equal, bit by bit, one that was never interrupted"));
+                           "; sums are rounded differently from here on, so the run will not match "
+                           "an uninterrupted one bit by bit"));
 }
 
 void compare_epochs(const RunConfig& config, const RecordedRun& from,

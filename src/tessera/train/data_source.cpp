@@ -16,8 +16,8 @@ namespace tessera {
 namespace {
 
 std::string apart_or_nothing(const RunConfig& config) {
-  return text("held-out is ", config.held_out, "; 0 holds nothing out, and valid-data validates ",
-              "on a text of its own");
+  return text("held-out is ", config.held_out,
+              "; give 0 to hold nothing out, or valid-data to validate ", "on another text");
 }
 
 /// The first that fits; texts are what is left.
@@ -38,8 +38,8 @@ constexpr DataSource kDataSources[] = {
      .load_test = load_test_token_files,
      .settle = settle_token_files,
      .without_held_out = [](const RunConfig&) -> std::string {
-       return "with split 1,0,0 nothing is validated on, and valid-data names token files to "
-              "validate on";
+       return "with split 1,0,0 there is no validation; valid-data gives token files to validate "
+              "on";
      },
      .has_index = true},
     {.is_it = trains_on_pictures,
@@ -60,7 +60,7 @@ constexpr DataSource kDataSources[] = {
 Error in_vocabulary_of(const KnownModel& model, const Error& error) {
   if (model.checkpoint.empty()) return error;
   return error.with(text("in the vocabulary of checkpoint '", model.checkpoint,
-                         "', whose weights know no other tokens"));
+                         "', whose weights have no other tokens"));
 }
 
 const DataSource& data_source(const RunConfig& config) {

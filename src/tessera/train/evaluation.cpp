@@ -67,8 +67,8 @@ std::vector<std::string> labels_of(const PretrainedModel& from) {
 Vocabulary vocabulary_at(const RunConfig& config, const std::string& path) {
   if (!reads_field(config.model, "vocab-size")) return Vocabulary::ids(1);
   const TokenizerChoice choice = tokenizer_choice(config);
-  require(!choice.none(), "'", path, "' has no tokenizer, so that its texts cannot be made into ",
-          "tokens; copy its files there, or give it by tokenizer");
+  require(!choice.none(), "'", path, "' has no tokenizer to encode ",
+          "texts; copy its files there, or give --tokenizer");
   return Vocabulary::tokenizer(load_tokenizer(choice));
 }
 
@@ -87,8 +87,8 @@ void open_model(const std::string& path, const RunConfig& asked, Evaluation& out
     const std::string type = problem_type(*out.pretrained);
     const std::string_view learned = family_task(out.config.model).problem_type;
     require(learned.empty() || type.empty() || type == learned, "'", path,
-            "' has the problem_type ", type, ", and what such a model tells is no probability of ",
-            "one label; give a model that tells one label of each text");
+            "' has the problem_type ", type, ", so it does not predict ",
+            "one label per text; give a model that does");
     return;
   }
   RunConfig init = asked;
@@ -168,7 +168,7 @@ Task load_evaluated(Evaluation& out, std::vector<std::string> labels, bool predi
     const bool columns = is_of_tables(config.model) || !config.text_column.empty();
     throw columns ? error.with(text("texts are read from ", column_names_text(text_columns(config)),
                                     " and labels from '", config.label_column, "'; --text-column, ",
-                                    "--text-pair-column and --label-column name others"))
+                                    "--text-pair-column and --label-column select others"))
                   : error;
   }
   const Dataset& data = *out.data;
@@ -183,9 +183,8 @@ Task load_evaluated(Evaluation& out, std::vector<std::string> labels, bool predi
          ", and '", config.test_data.front(), "' is ", to_text(data.kind()), "; give other data");
   require_ids_of(data, config.model.vocabulary);
   if (data.unlabelled && !predicts)
-    fail(Fault::Data, "'", config.test_data.front(),
-         "' has no labels, so that there is nothing to ",
-         "score; give data with labels, or predict them by tessera predict");
+    fail(Fault::Data, "'", config.test_data.front(), "' has no labels to ",
+         "score; give data with labels, or use tessera predict");
   const std::unique_ptr<Samples> samples = task.valid_samples(data, test_choices(config));
   for (const std::string& notice :
        {data.notice, notice_of_unknown_tokens(data), samples->notice()}) {
@@ -218,7 +217,7 @@ void require_own_names(const Evaluation& evaluation, std::span<const std::string
     if (std::ranges::find(left_out, name) == left_out.end() &&
         std::ranges::find(others, name) != others.end())
       fail(Fault::Data, "'", evaluation.config.test_data.front(), "' has a column ",
-           column_names_text({&name, 1}), ", which is what a prediction is called; rename it");
+           column_names_text({&name, 1}), ", which is the name of predictions; rename it");
   }
 }
 
@@ -307,8 +306,8 @@ Evaluation prepare_evaluation(const std::string& path, const RunConfig& asked, s
   }
   require(!predicts || task.judge != nullptr, "'", path, "' is a model of family ",
           config.model.family, " and task ", family_task(config.model).name,
-          ", which predicts no labels; tessera evaluate says what it is worth",
-          task.text ? ", and tessera sample lets it write" : "");
+          ", which predicts no labels; use tessera evaluate",
+          task.text ? ", or tessera sample to write texts" : "");
   leave_length_open(config.model);
   const Task of_data = load_evaluated(out, std::move(labels), predicts);
   if (predicts) {
@@ -324,7 +323,7 @@ void load_weights(RankGroup& group, const Evaluation& evaluation) {
                                                     : group.load_weights(*evaluation.pretrained);
   if (!lacking.empty() || (evaluation.pretrained && evaluation.pretrained->parameters().empty()))
     fail(Fault::Checkpoint, lacking.empty() ? "the folder has no weights" : lacking,
-         ": what is not trained predicts nothing; give a model that was trained for the task");
+         ": an untrained model predicts nothing; give one trained for the task");
 }
 
 Evaluated evaluate(RankGroup& group, const RunSetup& setup, const Evaluation& evaluation) {

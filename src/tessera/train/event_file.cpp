@@ -99,7 +99,7 @@ void EventFile::on_test(const TestRecord& r) {
 
 std::string EventFile::finish() {
   const std::string late = file_->sync();
-  return late.empty() ? "" : text("TensorBoard's file lacks its end: ", late);
+  return late.empty() ? "" : text("TensorBoard's file is incomplete: ", late);
 }
 
 std::unique_ptr<EventFile> event_file(const RunConfig& config, std::int64_t step,

@@ -34,7 +34,7 @@ std::string given_against(const RunConfig& config, std::int64_t least, Device& d
   const MemoryCandidate leanest = search.leanest_known();
   const std::int64_t bytes = search.at(leanest).capped_bytes;
   if (bytes >= least) return "";
-  return text("; what you asked for stands in the way: ", join(asked), "; without that it takes ",
+  return text("; your flags prevent less: ", join(asked), "; without them the plan takes ",
               bytes_text(bytes), " (", bytes, " bytes), with ", flags_text(search.choice(leanest)));
 }
 
@@ -51,14 +51,14 @@ std::string file_hint(const RunConfig& config) {
   const std::int64_t batch = search.as_asked().batch_bytes;
   if (batch > cap)
     fail(Fault::Usage, what, bytes_text(batch), " (", batch,
-         " bytes), which the samples of a step take on a device, whatever else is chosen; raise "
-         "the cap, or lower --global-batch-size");
+         " bytes), which the samples of a step take on a device under any plan; raise the cap, or "
+         "lower --global-batch-size");
   const MemoryCandidate leanest = search.leanest_known();
   const std::int64_t least = search.at(leanest).capped_bytes;
   fail(Fault::Usage, what, bytes_text(least), " (", least,
-       " bytes), the least of all that was tried, which takes ", flags_text(search.choice(leanest)),
+       " bytes), the least of all plans tried, which uses ", flags_text(search.choice(leanest)),
        given_against(config, least, device), file_hint(config),
-       "; raise the cap, or share the model out: more --devices with --zero-stage 3, "
+       "; raise the cap, or shard the model: more --devices with --zero-stage 3, "
        "--tensor-model-parallel-size or --pipeline-model-parallel-size");
 }
 
@@ -73,8 +73,8 @@ std::string fit_memory(RunConfig& config, Device& device,
   const MemoryPrice asked = search.as_asked();
   if (notice)
     notice(text("memory-cap ", config.memory_cap, ": ", bytes_text(asked.capped_bytes),
-                " planned without it; looking for what fits among ", search.most_candidates(),
-                " ways at most"));
+                " planned without it; searching at most ", search.most_candidates(),
+                " plans for one that fits"));
   const std::optional<MemoryCandidate> found = search.cheapest();
   if (!found) refuse(config, *cap, search, device);
   const MemoryChoice choice = search.choice(*found);

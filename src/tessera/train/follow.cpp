@@ -14,7 +14,7 @@ void follow(const RunConfig& config, const Backend& backend, Communicator& world
   const RunSetup setup(config);
   Plan plan = compile_programs(setup, wanted_programs(setup), backend, world.rank()).plan;
   require_within_cap(config, requirements_of_all(plan, &world));
-  short_of_memory(config, plan, backend.device(), &world);
+  if (backend.in_main_memory()) short_of_memory(config, plan, backend.device(), &world);
   RankWriter share(plan, save_options(config, options.calls), std::move(background));
   RankGroup group(std::move(plan), backend, &world, options.engine);
   group.set_writer(share);

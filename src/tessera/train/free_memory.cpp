@@ -40,8 +40,8 @@ std::string remedy(const RunConfig& config, Device& device, std::int64_t bytes) 
   MemorySearch search(config, device, bytes);
   const std::optional<MemoryCandidate> found = search.cheapest();
   return found ? text("; it fits with ", flags_text(search.choice(*found)))
-               : "; no recomputing and no micro-batch size that was tried makes it fit: take fewer "
-                 "devices on a machine, or offload to a file, with --remote-device nvme and "
+               : "; no recomputing or micro-batch size that was tried fits: use fewer devices per "
+                 "machine, or offload to a file, with --remote-device nvme and "
                  "--offload-folder";
 }
 

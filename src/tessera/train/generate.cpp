@@ -135,7 +135,7 @@ class WrittenRows {
     const auto count = static_cast<std::size_t>(model.rows());
     require(!texts.empty() && static_cast<std::int64_t>(texts.size()) * each <= model.rows(),
             texts.size(), " texts of ", each, " rows each are more than the ", model.rows(),
-            " rows of the model, or none; give fewer");
+            " rows of the model, or none; give at least one, and fewer");
     std::vector<Tokens> sources;
     for (std::size_t row = 0; row < count; ++row) {
       const Beginning& text =

@@ -17,11 +17,11 @@ void check_offload_folder(const RunConfig& config, Problems& problems) {
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) {
     problems.add(text("offload-folder '", folder,
-                      fs::exists(folder, ignored) ? "' is no folder" : "' does not exist",
-                      "; give a folder that is there, on the drive for offloaded tensors"));
+                      fs::exists(folder, ignored) ? "' is not a folder" : "' does not exist",
+                      "; give an existing folder on the drive for offloaded tensors"));
   } else if (access(folder.c_str(), W_OK | X_OK) != 0) {
     problems.add(text("offload-folder '", folder, "' cannot be written to: ", std::strerror(errno),
-                      "; give another folder, or the right to write there"),
+                      "; give another folder, or make it writable"),
                  Fault::Resource);
   }
 }

@@ -29,11 +29,11 @@ bool exists(const std::string& path) {
 void check_replaced(const RunConfig& config, bool holds_run, Problems& problems) {
   std::error_code ignored;
   if (config.resume != "none")
-    problems.add(text("--overwrite begins anew, and resume ", config.resume,
-                      " goes on; give one of the two"));
+    problems.add(
+        text("--overwrite starts again, but resume ", config.resume, " continues; give one"));
   if (!holds_run && exists(config.output) && !fs::is_empty(config.output, ignored))
     problems.add(text("--overwrite replaces a run, and output '", config.output,
-                      "' holds other files and no run; leave it out, or give another folder"));
+                      "' has other files but no run; leave it out, or give another folder"));
   if (!config.init_from.empty() && lies_within(config.init_from, config.output))
     problems.add(text("init-from '", config.init_from, "' lies in output '", config.output,
                       "', whose run --overwrite removes; give another output"));
@@ -60,19 +60,19 @@ void check_output(const RunConfig& config, OtherRun other, Problems& problems) {
   const std::vector<std::string> traces = traces_of_run(config.output);
   if (other == OtherRun::Replace) check_replaced(config, !traces.empty(), problems);
   if (traces.empty() && exists(in_folder(config.output, kConfigFile)))
-    problems.add(text("output '", config.output, "' holds a ", kConfigFile,
-                      " that no run wrote, and this run would replace it; move it elsewhere, or "
-                      "give another output"));
+    problems.add(
+        text("output '", config.output, "' holds a ", kConfigFile,
+             " that no run wrote and this run would replace; move it, or give another output"));
   if (traces.empty() && PretrainedModel::is_at(config.output))
     problems.add(text("output '", config.output, "' holds a model of Hugging Face (config.json), ",
-                      "so its path would name two models; give another output"));
+                      "so the folder would hold two models; give another output"));
   const bool nothing_lost = config.resume == "none" && only_started(config.output);
   const bool in_place = config.resume == "auto" ||
                         (config.resume != "none" && lies_within(config.resume, config.output));
   if (!traces.empty() && !nothing_lost && !in_place && other == OtherRun::Refuse) {
-    problems.add(text("output '", config.output, "' holds another run (", join(traces),
-                      "); go on with it by --resume auto, replace it by --overwrite, or give a "
-                      "new folder"));
+    problems.add(
+        text("output '", config.output, "' holds another run (", join(traces),
+             "); resume it with --resume auto, replace it with --overwrite, or give a new folder"));
   }
 }
 
@@ -112,9 +112,9 @@ void refuse_other_names(const RunConfig& config) {
   const std::vector<std::string> others = checkpoints_of_run(config.output);
   if (others.empty()) return;
   fail(Fault::Checkpoint, "resume auto finds no checkpoint in '", checkpoints_folder(config),
-       "', where they lie with ", "checkpoint-names ", config.checkpoint_names, ", but '",
-       others.back(), "' is there; go on ", "with it by --checkpoint-names ",
-       kCheckpointNames[names], ", or give another output");
+       "', their folder with ", "checkpoint-names ", config.checkpoint_names, ", but '",
+       others.back(), "' exists; resume ", "it with --checkpoint-names ", kCheckpointNames[names],
+       ", or give another output");
 }
 
 std::vector<std::string> what_output_holds(const std::string& output) {

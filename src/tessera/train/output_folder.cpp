@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void cannot(std::string_view what, const std::string& path) {
   fail(Fault::Resource, "cannot ", what, " '", path, "': ", std::strerror(errno),
-       "; give an --output that you may write to");
+       "; give a writable --output");
 }
 
 /// "host alpha, process 4711, since 2024-05-01 10:00:00"
@@ -73,12 +73,12 @@ std::string absolute_path(const std::string& path) {
   if (failure)
     fail(Fault::Resource, "'", path,
          "' leads nowhere, because the working folder cannot be found: ", failure.message(),
-         "; start in a folder that is there");
+         "; start in an existing folder");
   // `gone/../out` leads nowhere; and what .. means depends on links.
   out = fs::weakly_canonical(out, failure);
   if (failure)
     fail(Fault::Resource, "'", path, "' leads nowhere: ", failure.message(),
-         "; give another path, or mend the links and permissions on its way");
+         "; give another path, or correct the links and permissions along it");
   return out.string();
 }
 
@@ -127,14 +127,12 @@ OutputLock::OutputLock(const std::string& folder, std::vector<std::string>& noti
         text("the file system of '", folder, "' has no locks (", std::strerror(no_locks), ")");
     if (!old.empty()) {
       close(file_);
-      fail(Fault::Resource, why, ", so it is not known whether the run that '", path_,
-           "' names still writes there (", old,
-           "); make sure that it does not, remove that file and start again, or give another "
-           "--output");
+      fail(Fault::Resource, why, ", so the run named in '", path_, "' may still write there (", old,
+           "); if it does not, remove that file and start again, else give another --output");
     }
     notices.push_back(text(why, ": do not start a second run with this --output"));
   } else if (!old.empty()) {
-    notices.push_back(text("took over the lock of a run that is gone: ", old));
+    notices.push_back(text("took over the lock of a run that no longer exists: ", old));
   }
   for (const char* name : {kMetricsFile, kSummaryFile, kConfigFile})
     remove_unfinished(in_folder(folder_, name));
@@ -173,7 +171,7 @@ std::string OutputLock::hold(bool ours) {
     const std::vector<std::string> traces = traces_of_run(folder_);
     if (!ours && !traces.empty())
       return text(gone, ", and another run is in it now (", join(traces),
-                  "); nothing is written there until that is moved elsewhere");
+                  "); nothing is written until it is moved elsewhere");
     std::error_code ignored;
     const fs::file_status config = fs::status(in_folder(folder_, kConfigFile), ignored);
     if (!config_.empty() && config.type() == fs::file_type::not_found) write_config(config_);

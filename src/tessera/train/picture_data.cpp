@@ -32,7 +32,7 @@ std::shared_ptr<const ImageSet> open_pictures(const std::vector<std::string>& pa
           model.image_channels, " x ", model.image_size, " x ", model.image_size,
           "; give the sizes of the file, or resize the pictures");
   require(model.classes == 0 || out->classes() <= model.classes, field, " '", out->path(),
-          "': a picture is of class ", out->classes() - 1, ", and classes is ", model.classes,
+          "': a picture is of class ", out->classes() - 1, ", but classes is ", model.classes,
           ", numbered from 0; give classes ", out->classes(), " or more, or 0");
   return out;
 }
@@ -50,8 +50,8 @@ Dataset load_pictures(const RunConfig& config, const KnownModel&) {
   refuse_given(config, data_fields(rows::kTokenFiles), kWhat, kInstead);
   auto train = open_pictures(config.data, "data", config.model);
   require(!train->of_one_class() || config.given.contains("classes"), "data '", train->path(),
-          "': all pictures are of class ", train->label(0), ", so that there is nothing to tell ",
-          "apart; give pictures of other classes too, or --classes ", train->classes() + 1,
+          "': all pictures are of class ", train->label(0), ", so there is nothing to ",
+          "classify; give pictures of other classes too, or --classes ", train->classes() + 1,
           " if others follow");
   if (config.valid_data.empty())
     return picture_dataset(Pictures::split(std::move(train), config.held_out));

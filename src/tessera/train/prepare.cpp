@@ -161,11 +161,10 @@ void Preparation::read_data() {
 void Preparation::add_notices_of_floats() {
   const Isa isa = config_.choices.value_or(machine_choices()).isa;
   const std::optional<Precision> precision = precision_of(config_);
-  if (precision && !multiplies_16_bit(precision->compute, isa))
-    notices_.push_back(text("kernels of instruction set ", to_text(isa), " multiply no ",
-                            precision->compute,
-                            ", but convert it to f32 and back, so products take "
-                            "no less time than in f32"));
+  if (precision && plugin_of(config_).empty() && !multiplies_16_bit(precision->compute, isa))
+    notices_.push_back(
+        text("kernels of instruction set ", to_text(isa), " cannot multiply ", precision->compute,
+             ", and convert it to f32 and back, so products are not faster than in f32"));
   add_notice_of_unread_scale(config_, notices_);
 }
 
@@ -231,8 +230,8 @@ void Preparation::take_folder() {
   if (!pretrained_) return;
   for (const std::string& notice : pretrained_->notices()) run_->notices.push_back(notice);
   if (pretrained_->parameters().empty())
-    run_->notices.push_back(text("of '", pretrained_->path(), "' config.json alone is read: all ",
-                                 "weights begin with random numbers"));
+    run_->notices.push_back(text("of '", pretrained_->path(), "' only config.json is read: all ",
+                                 "weights are initialized at random"));
   if (const std::string unknown = notice_of_unknown_rows(*pretrained_, run_->data->vocabulary);
       !unknown.empty())
     run_->notices.push_back(unknown);

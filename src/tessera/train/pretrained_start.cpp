@@ -41,9 +41,8 @@ bool has_made_tokens(const RunConfig& config) {
 bool is_hub_folder(const RunConfig& config) {
   if (PretrainedModel::is_at(config.init_from)) return true;
   PretrainedModel::refuse_other(config.init_from);
-  require(!config.init_from_config,
-          "init-from-config reads the config.json of a folder of Hugging ", "Face's, and '",
-          config.init_from, "' has none; leave it out, or give such a folder");
+  require(!config.init_from_config, "init-from-config reads the config.json of a Hugging Face ",
+          "folder, but '", config.init_from, "' has none; leave it out, or give such a folder");
   return false;
 }
 
@@ -52,11 +51,11 @@ PretrainedModel open_pretrained(const RunConfig& config, OpenPretrained::Weights
   // A folder of config.json alone can mean nothing else.
   const bool anew = weights == Weights::Read && !PretrainedModel::has_weights(config.init_from);
   if (config.init_from_config || anew) weights = Weights::None;
-  return PretrainedModel::open(config.init_from,
-                               {.weights = weights,
-                                .task_given = !config.defaulted.contains("task"),
-                                .or_else = ", or give --init-from-config to begin with random "
-                                           "numbers alone"});
+  return PretrainedModel::open(
+      config.init_from,
+      {.weights = weights,
+       .task_given = !config.defaulted.contains("task"),
+       .or_else = ", or give --init-from-config to initialize all weights at random"});
 }
 
 void take_model(RunConfig& config, const PretrainedModel& from) {
@@ -80,17 +79,16 @@ std::string notice_of_unknown_rows(const PretrainedModel& from, const Vocabulary
   const bool made = kind == VocabularyKind::Characters || kind == VocabularyKind::Bpe;
   if (!made || from.parameters().empty()) return "";
   return text("'", from.path(), "' has weights and no tokenizer, so the ", to_text(kind),
-              " of the data take the rows of its table in an order of their own: what the model ",
-              "has learned of a row is of another token, unless it learned on the same data; give ",
-              "--tokenizer");
+              " of the data use the rows of its table in another order: unless it was trained ",
+              "on the same data, rows belong to other tokens; give ", "--tokenizer");
 }
 
 Error with_download_hint(const Error& failure, const std::string& name) {
   std::error_code ignored;
   if (!is_hub_name(name) || std::filesystem::exists(name, ignored)) return failure;
-  return failure.with(text("if it is meant as the name of a model, it is not among those that ",
-                           "Hugging Face's programs have downloaded: pip install ",
-                           "huggingface_hub; hf download ", name));
+  return failure.with(text("if it is a model's name, that model has not been downloaded by ",
+                           "Hugging Face's programs: pip install ", "huggingface_hub; hf download ",
+                           name));
 }
 
 void compare_model(const RunConfig& config, const PretrainedModel& from, Problems& problems) {
@@ -118,7 +116,7 @@ void check_problem_type(const RunConfig& config, const PretrainedModel& from, co
   if (type != kScores && type != kSeveralLabels) return;
   const std::string where = text("'", from.path(), "' has the problem_type ", type);
   if (type == kScores && from.config().classes == 1 && are_numbers(data.label_names)) {
-    problems.add(text(where, ": it tells a score, and column '", config.label_column,
+    problems.add(text(where, ": it predicts a score, and column '", config.label_column,
                       "' has numbers. ", kScoresAreNoLabels,
                       "; give a column of labels by label-column, or, if the numbers are names of ",
                       "classes, write them as words"),
@@ -126,7 +124,7 @@ void check_problem_type(const RunConfig& config, const PretrainedModel& from, co
     return;
   }
   notices.push_back(text(where, type == kScores ? " (scores)" : " (several labels for a text)",
-                         "; this run learns one label of each text, of which ",
+                         "; this run learns one label per text, of which ",
                          std::ssize(data.label_names),
                          " are distinguished: ", label_names_text(data.label_names)));
 }
@@ -135,9 +133,9 @@ void require_padding(const PretrainedModel& from, const Vocabulary& vocabulary) 
   const std::optional<std::int32_t> ours = end_padding(vocabulary);
   if (const std::string none = from.reads_last_token(); ours && !none.empty())
     fail(Fault::Data, "'", from.path(), "': pad_token_id of config.json is ", none,
-         ", so that the classifier reads the last token of a text even if it is padding, which is ",
-         "not read here; write the tokenizer's, \"pad_token_id\": ", *ours,
-         ", into config.json to classify by the last token before it");
+         ", so the classifier would read the last token even if it is padding, which is ",
+         "not supported; write the tokenizer's, \"pad_token_id\": ", *ours,
+         ", into config.json to classify by the last token before padding");
 }
 
 void require_same_padding(const PretrainedModel& from, const Vocabulary& vocabulary) {
@@ -145,7 +143,7 @@ void require_same_padding(const PretrainedModel& from, const Vocabulary& vocabul
   if (!theirs || !ours || theirs == ours) return;
   fail(Fault::Data, "'", from.path(), "': pad_token_id of config.json is ", *theirs,
        ", and padding of the tokenizer is ", *ours,
-       ", so that they find the last token of a text in two places; make both the same");
+       ", so they disagree about the last token of a text; make both the same");
 }
 
 }  // namespace tessera

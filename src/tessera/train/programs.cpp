@@ -83,7 +83,7 @@ class Observer {
     std::filesystem::create_directories(folder_, failure);
     if (failure)
       fail(Fault::Resource, "cannot make the folder '", folder_, "': ", failure.message(),
-           "; give a --dump-dir that you may write to");
+           "; give a writable --dump-dir");
   }
 
   void operator()(const std::string& program, const std::string& pass,

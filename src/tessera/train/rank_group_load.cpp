@@ -44,7 +44,7 @@ std::string match_weights(std::vector<TensorEntry> wanted, std::vector<TensorEnt
   const std::string mismatch = tensor_mismatch(wanted, found);
   if (!mismatch.empty()) fail(Fault::Checkpoint, "'", path, "' has another model: ", mismatch);
   if (lacking.empty()) return "";
-  return text("'", path, "' lacks ", join(lacking), ", which begin with random numbers");
+  return text("'", path, "' lacks ", join(lacking), ", which are initialized at random");
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ RankWriter::RankWriter(const Plan& plan, const SaveOptions& options,
     copy_.resize(static_cast<std::size_t>(bytes));
   } catch (const std::bad_alloc&) {
     fail(Fault::Resource, "no memory for a copy of the state to save from, ", bytes_text(bytes),
-         "; give --no-background-save, which lets training wait for saves");
+         "; give --no-background-save, so that training waits for saves");
   }
 }
 

@@ -75,7 +75,7 @@ const RowsReader& reader_of(const RunConfig& config) {
 
 void refuse_token_files(const RunConfig& config, const std::vector<std::string>& paths) {
   require(!names_token_files(paths), "text-column '", config.text_column, "' is a column of a ",
-          "table, and '", paths.back(), "' is token files, which have tokens alone; leave it out");
+          "table, but '", paths.back(), "' is token files; leave it out");
 }
 
 }  // namespace
@@ -90,8 +90,8 @@ void find_columns(RunConfig& config, bool may_lack_labels) {
     return std::ranges::find(names, name) != names.end();
   };
   const auto lacks = [&](std::string_view what, std::string_view field, const auto& usual) {
-    fail(Fault::Data, "'", path, "' has no column of ", what, " by a usual name (", usual,
-         "); its columns are ", column_names_text(names), ": tell which by ", field);
+    fail(Fault::Data, "'", path, "' has no column of ", what, " with a usual name (", usual,
+         "); its columns are ", column_names_text(names), ": select one with ", field);
   };
   if (config.text_column.empty()) {
     const auto found = std::ranges::find_if(kUsualTexts, [&](const UsualTexts& usual) {
@@ -173,8 +173,8 @@ bool rows_fit(const Dataset& data, const RunConfig& config, const Task& task, Pr
     problems.add(
         pairs ? text("family ", config.model.family, " trains on texts of one column; leave ",
                      "target-column '", config.target_column, "' out")
-              : text("family ", config.model.family, " trains on pairs, and text-column '",
-                     config.text_column, "' is one column; give that of targets by target-column"),
+              : text("family ", config.model.family, " trains on pairs, but text-column '",
+                     config.text_column, "' is one column; give the targets with target-column"),
         {"family", "target-column"});
     return false;
   }
@@ -188,7 +188,7 @@ bool rows_fit(const Dataset& data, const RunConfig& config, const Task& task, Pr
   const std::int64_t labels = std::ssize(data.label_names);
   if (labels > config.model.classes) {
     problems.add(
-        text("classes is ", config.model.classes, ", and the data has ", labels,
+        text("classes is ", config.model.classes, ", but the data has ", labels,
              " labels: ", label_names_text(data.label_names), "; give 0 or at least ", labels),
         {"classes"});
     return false;
@@ -213,11 +213,10 @@ std::string notice_of_other_kinds(const RunConfig& config) {
     for (const std::string& path : *paths) {
       const auto format = table_format(path);
       if (format && !(*format == TableFormat::Tsv && pairs))
-        return text("'", path,
-                    "' is read as a text, with all that is in it; to train on a column, ",
+        return text("'", path, "' is read whole, as text; to train on a column, ",
                     "give text-column");
       if (const std::string kind = other_kind_at(path); !kind.empty())
-        return text("'", path, "' is read byte by byte, and is ", kind);
+        return text("'", path, "' is read as bytes, but is ", kind);
     }
   }
   return "";

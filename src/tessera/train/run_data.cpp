@@ -36,7 +36,7 @@ void check_samples(PreparedRun& run, Problems& problems) {
     const double passes = static_cast<double>(c.global_batch_size) / static_cast<double>(samples);
     run.notices.push_back(text("a step takes ", c.global_batch_size, " samples, and there ",
                                samples == 1 ? "is " : "are ", samples,
-                               " to train on: each step makes ", format("%.3g", passes),
+                               " to train on, so each step makes ", format("%.3g", passes),
                                " passes over the data; give a smaller global-batch-size, or more "
                                "data"));
   };
@@ -70,10 +70,10 @@ void check_vocabulary(PreparedRun& run, Problems& problems) {
                      least = vocabulary_for(c.model.family, run.data->vocabulary);
   const bool learned = c.vocabulary == VocabularyKind::Bpe && !run.from && !run.init;
   if (learned && c.model.vocabulary > least)
-    run.notices.push_back(
-        text("the vocabulary has ", known, " tokens and not ", c.model.vocabulary - (least - known),
-             ", because no more pairs of tokens are twice in the text; vocab-size ", least,
-             " is the same model without rows that no token uses"));
+    run.notices.push_back(text(
+        "the vocabulary has ", known, " tokens instead of ", c.model.vocabulary - (least - known),
+        ", because no other pair of tokens appears twice in the text; vocab-size ", least,
+        " gives the same model without unused rows"));
   // A resumed run keeps its vocabulary; of a learned one find_problems has told.
   const bool given = c.vocabulary == VocabularyKind::Bpe &&
                      c.model.vocabulary < vocabulary_for(c.model.family, kByteTokens);
@@ -84,9 +84,8 @@ void check_vocabulary(PreparedRun& run, Problems& problems) {
   const bool may_lack = begins_with_weights && kind == VocabularyKind::Tokenizer && least == known;
   if (may_lack && c.model.vocabulary < least) {
     run.notices.push_back(text("the tokenizer has ", known, " tokens and the model of '",
-                               c.init_from, "' ", c.model.vocabulary,
-                               " rows; a text with an id from ", c.model.vocabulary,
-                               " on is refused"));
+                               c.init_from, "' ", c.model.vocabulary, " rows; texts with an id of ",
+                               c.model.vocabulary, " or more are refused"));
   } else if (!run.from && !given && c.model.vocabulary < least) {
     problems.add(text(
         "vocab-size ", c.model.vocabulary, " is less than the ", known, " ",
@@ -126,9 +125,9 @@ std::optional<Dataset> load_data(const RunConfig& config, const KnownModel& mode
     try {
       out = source.load(config, model);
     } catch (const std::bad_alloc&) {
-      fail(Fault::Resource, "out of memory while data '", config.data.front(), "' is read, all of ",
-           "which is held in memory; give less of it, or token files (tessera preprocess_data), ",
-           "of which a part is, or raise the limit (ulimit -v, cgroup)");
+      fail(Fault::Resource, "out of memory while reading data '", config.data.front(), "', which ",
+           "is held in memory; give less of it, or token files (tessera preprocess_data), ",
+           "which are not, or raise the limit (ulimit -v, cgroup)");
     }
   });
   return out;
@@ -167,7 +166,7 @@ void check_data(PreparedRun& run, Problems& problems, DrawSamples draw) {
   if (std::ranges::find(taken, run.data->kind()) == taken.end()) {
     std::vector<std::string> known;
     for (const DataKind kind : taken) known.emplace_back(to_text(kind));
-    problems.add(text("family ", c.model.family, " trains on ", join(known, " or "), ", and data '",
+    problems.add(text("family ", c.model.family, " trains on ", join(known, " or "), ", but data '",
                       c.data.front(), "' is ", to_text(run.data->kind()),
                       "; give another family, or other data"),
                  {"family", "data"});
@@ -209,7 +208,7 @@ void check_ids_and_take_test(PreparedRun& run, Problems& problems, DrawSamples d
         }
         if (test.unlabelled)
           run.notices.push_back(text("test-data '", c.test_data.front(), "' has no labels: ",
-                                     "they are predicted at the end of the run, and not scored"));
+                                     "they are predicted at the end of the run, but not scored"));
       },
       {"test-data"});
 }

@@ -141,11 +141,11 @@ void check_tokenizer(const RunConfig& config, const Vocabulary& recorded, const 
   if (choice.none() || (theirs != nullptr && !is_there(choice))) return;
   problems.gather([&] {
     if (theirs != nullptr && load_tokenizer(choice).files() == theirs->files()) return;
-    fail(Fault::Checkpoint, "tokenizer '", name_of(choice), "' is not that of checkpoint '", path,
-         "', whose weights know ",
+    fail(Fault::Checkpoint, "tokenizer '", name_of(choice), "' is not the one of checkpoint '",
+         path, "', whose weights belong to ",
          theirs == nullptr ? text("the vocabulary ", to_text(recorded.kind()))
                            : std::string("other files"),
-         "; leave the tokenizer out: the checkpoint has its own");
+         "; leave the tokenizer out, as the checkpoint has its own");
   });
 }
 

@@ -33,7 +33,7 @@ decltype(CompileOptions::observe) save_graphs(std::string folder, std::string pr
     std::filesystem::create_directories(path, failure);
     if (failure)
       fail(Fault::Resource, "cannot make the folder '", path, "': ", failure.message(),
-           "; save graphs where you may write");
+           "; give a writable folder");
     const std::string serial = padded(*number, 4);
     const std::string name = placed ? text("step_parallel_begin_", serial, ".ir")
                                     : text(padded(*number, 2), "_execute_", serial, ".ir");

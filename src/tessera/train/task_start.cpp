@@ -46,16 +46,16 @@ std::string head_to_begin_anew(const RunConfig& config, const Dataset& data,
       });
   if (!has_head) return "";
   if (!has_task(start.model, task.name)) {
-    notices.push_back(text("the classifier begins anew, with random numbers: that of '", start.path,
-                           "' is of another task"));
+    notices.push_back(text("the classifier is initialized at random: '", start.path,
+                           "' was trained for another task"));
     return std::string(task.head);
   }
   const std::vector<std::string>& here = data.label_names;
   const bool same_names = start.labels.empty() || here.empty() || start.labels == here;
   if (start.model.classes == config.model.classes && same_names) return "";
-  notices.push_back(text("the classifier begins anew, with random numbers: that of '", start.path,
-                         "' tells ", labels_text(start.model.classes, start.labels),
-                         " apart, and this run ", labels_text(config.model.classes, here)));
+  notices.push_back(text("the classifier is initialized at random: '", start.path, "' classifies ",
+                         labels_text(start.model.classes, start.labels), ", but this run ",
+                         labels_text(config.model.classes, here)));
   return std::string(task.head);
 }
 

@@ -27,9 +27,9 @@ std::vector<double> finite_row(const float* values, std::int64_t width, std::int
   for (std::int64_t id = 0; id < width; ++id) {
     if (!std::isfinite(values[id]))
       fail(Fault::Numerics, "the logits of token ", length + 1, " of text ", row + 1,
-           " are not finite: that of id ", id, " is ", values[id],
-           "; the weights are damaged, or what is computed with them is beyond f32: give an "
-           "earlier checkpoint, or train again with a lower learning rate or with clipping");
+           " are not finite: id ", id, " has ", values[id],
+           "; the weights are damaged, or overflow f32: give an earlier checkpoint, or train again "
+           "with a lower learning rate or with clipping");
   }
   return {values, values + width};
 }
@@ -50,7 +50,7 @@ std::int64_t TextModel::most_behind(std::int64_t length) const {
 void TextModel::begin(std::span<const Tokens> sources) {
   if (writing_.source == 0)
     require(sources.empty(), sources.size(),
-            " sources are given, but the model writes from none; give none");
+            " sources are given, but the model takes none; give none");
   if (writing_.source > 0)
     require(std::ssize(sources) == rows_, sources.size(), " sources are given for ", rows_,
             " rows; give one for each");
@@ -80,17 +80,17 @@ void TextModel::require_texts(std::span<const Tokens> texts) const {
   for (std::size_t row = 0; row < texts.size(); ++row) {
     require(std::ssize(texts[row]) == length, "text ", row, " has ",
             counted(std::ssize(texts[row]), "token"), ", text 0 has ", length,
-            "; texts that are continued together have one length");
+            "; texts continued together must have one length");
     if (texts_.empty()) continue;
     const std::int64_t before = std::ssize(texts_[row]);
-    require(length > before, "text ", row, " has ", counted(length, "token"), ", and had ", before,
-            " in the call before; give it with new ones, or begin again");
+    require(length > before, "text ", row, " has ", counted(length, "token"), ", but had ", before,
+            " in the previous call; give it with new tokens, or begin again");
     require(std::equal(texts_[row].begin(), texts_[row].end(), texts[row].begin()), "text ", row,
-            " does not begin with what it was in the call before; begin again for another text");
+            " does not begin with its tokens of the previous call; begin again for another text");
   }
   require(writing_.source == 0 || length <= writing_.context, "the texts have ",
           counted(length, "token"), ", the model's context is ", writing_.context,
-          "; a text that is written from a source cannot go beyond it");
+          "; a text written from a source cannot exceed it");
 }
 
 const char* TextModel::feed(std::span<const Tokens> texts, std::int64_t begin, std::int64_t count) {

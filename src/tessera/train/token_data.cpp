@@ -22,9 +22,9 @@ Vocabulary vocabulary_of(const RunConfig& config, const Vocabulary* of_weights) 
   if (const TokenizerChoice choice = tokenizer_choice(config); !choice.none())
     return Vocabulary::tokenizer(load_tokenizer(choice));
   require(config.model.vocabulary > 0, "data '", config.data.back(),
-          "' is token files, of which only their tokenizer knows how many ids there are; give it ",
-          "by tokenizer-type and its files or tokenizer-name-or-path, or give vocab-size, as ",
-          "preprocess_data printed it");
+          "' is token files, whose number of ids only their tokenizer knows; give it ",
+          "with tokenizer-type and its files or tokenizer-name-or-path, or give vocab-size, as ",
+          "printed by preprocess_data");
   return Vocabulary::ids(config.model.vocabulary - vocabulary_for(config.model.family, 0));
 }
 
@@ -52,15 +52,15 @@ void settle_token_files(RunConfig& config, const Dataset& data) {
 Dataset load_token_files(const RunConfig& config, const KnownModel& model) {
   constexpr std::string_view kWhat = "token files";
   if (config.vocabulary != VocabularyKind::Tokenizer)
-    refuse_given(
-        config, {"vocabulary"}, kWhat,
-        "their ids are the tokens, so leave it out and give their tokenizer or vocab-size");
+    refuse_given(config, {"vocabulary"}, kWhat,
+                 "their tokens are ids, so leave it out and give their tokenizer or vocab-size");
   refuse_given(config, {"held-out"}, kWhat, "give split, as 98,2,0, or valid-data");
   refuse_given(config, {"sample-order"}, kWhat, "their samples are shuffled as Megatron-LM does");
   if (!config.valid_data.empty()) {
     require(names_token_files(config.valid_data), "valid-data '", config.valid_data.front(),
-            "' is a text, and data is token files; give prefixes of token files for both");
-    refuse_given(config, {"split"}, "valid-data", "all of data trains, so leave one of them out");
+            "' is a text, but data is token files; give prefixes of token files for both");
+    refuse_given(config, {"split"}, "valid-data",
+                 "all of data is used for training, so leave one out");
   }
   const Vocabulary vocabulary = vocabulary_of(config, model.vocabulary);
   const std::int64_t eod_token = eod_token_of(config, vocabulary);
@@ -68,15 +68,14 @@ Dataset load_token_files(const RunConfig& config, const KnownModel& model) {
       config.eod_mask_loss || config.model.reset_positions || config.model.reset_attention;
   require(!of_documents || eod_token >= 0, "eod-mask-loss, reset-position-ids and ",
           "reset-attention-mask need the token that ends a document; give eod-token, as ",
-          "preprocess_data printed it");
+          "printed by preprocess_data");
   const std::int64_t ids =
       config.model.vocabulary > 0 ? config.model.vocabulary : vocabulary.size();
   require(eod_token < ids, "eod-token ", eod_token, " is not below vocab-size ", ids,
-          "; give the one that preprocess_data printed");
+          "; give the one printed by preprocess_data");
   constexpr std::int64_t kMostSeed = std::numeric_limits<std::uint32_t>::max();
-  require(config.seed <= kMostSeed, "seed ", config.seed,
-          " is above what the samples of token files are drawn with, ", kMostSeed,
-          "; give a smaller one");
+  require(config.seed <= kMostSeed, "seed ", config.seed, " is above ", kMostSeed,
+          ", the maximum for token files; give a smaller one");
   TokenFiles files;
   files.train = open_token_source(config.data);
   if (!config.valid_data.empty()) files.valid = open_token_source(config.valid_data);
@@ -87,7 +86,7 @@ Dataset load_token_files(const RunConfig& config, const KnownModel& model) {
 
 Dataset load_test_token_files(const RunConfig& config, const Dataset& trained, bool) {
   require(names_token_files(config.test_data), "test-data '", config.test_data.front(),
-          "' is a text, and data is token files; give prefixes of token files for both");
+          "' is a text, but data is token files; give prefixes of token files for both");
   TokenFiles files;
   files.train = files.valid = open_token_source(config.test_data);
   files.cache = config.data_cache;
@@ -97,9 +96,9 @@ Dataset load_test_token_files(const RunConfig& config, const Dataset& trained, b
 void refuse_fields_of_token_files(const RunConfig& config) {
   require(!config.model.reset_positions && !config.model.reset_attention,
           "reset-position-ids and reset-attention-mask do nothing with a text, which is one ",
-          "document; leave them out, or give token files, as preprocess_data makes them");
+          "document; leave them out, or give token files (tessera preprocess_data)");
   refuse_given(config, data_fields(rows::kTokenFiles), "a text",
-               "leave it out, or give token files, as preprocess_data makes them");
+               "leave it out, or give token files (tessera preprocess_data)");
 }
 
 void refuse_parts_of_token_files(const std::vector<std::string>& paths) {
@@ -128,10 +127,10 @@ void compare_token_order(const RunConfig& here, const RunConfig& there, const Ta
   const std::string of_here = order(here), of_then = order(then);
   if (of_here == of_then) return;
   const std::string what =
-      text("steps is ", then.steps, " there and ", here.steps,
-           " here, so that samples are drawn from ", of_then, " there and from ", of_here, " here");
+      text("steps is ", then.steps, " there and ", here.steps, " here, so samples are drawn from ",
+           of_then, " there and from ", of_here, " here");
   require(here.allow_changes, "the checkpoint has seen other samples: ", what,
-          "; give the same steps, with exit-interval to end sooner, or add --allow-changes");
+          "; give the same steps, with exit-interval to stop earlier, or add --allow-changes");
   notices.push_back(text("resuming with a change: ", what));
 }
 

@@ -137,7 +137,9 @@ Trainer::Trainer(PreparedRun run, const Backend& backend, const TrainOptions& op
   start.product_flops_per_s = product_rate_;
   tell(&TrainCallback::on_start, start);
   const std::string shortage =
-      short_of_memory(config(), compiled.plan, backend.device(), options_.world);
+      backend.in_main_memory()
+          ? short_of_memory(config(), compiled.plan, backend.device(), options_.world)
+          : "";
   if (!shortage.empty()) tell(&TrainCallback::on_notice, shortage);
   share_.emplace(compiled.plan, save_options(config(), options_.calls), std::move(background));
   memory_.outside = outside_arena(compiled, run_.data->find_texts() == nullptr
@@ -150,7 +152,7 @@ Trainer::Trainer(PreparedRun run, const Backend& backend, const TrainOptions& op
       config(), options_, lock_, *group_, *share_,
       [this] { return checkpoint_record(run_, step_, samples()); }, [this] { return ended(); });
   texts_.emplace(*group_, task(), run_, held_out_ ? *held_out_ : *samples_, options_);
-  memory_.arena_bytes = group_->plan().peak_bytes();
+  memory_.arena_bytes = backend_.empty() ? group_->plan().peak_bytes() : 0;
   memory_.huge_page_bytes = group_->engine().huge_page_bytes();
   tell(&TrainCallback::on_memory, memory_);
   if (recorder_) recorder_->reserve(group_->engine(), kTrainProgram);
@@ -308,7 +310,7 @@ void Trainer::count_bad(const StepRecord& record) {
        step_ > bad_ ? ", but the steps before them may have made some too large" : "",
        "; lower --lr or --clip-grad, or lengthen --lr-warmup-steps",
        smallest ? ", or lower --min-loss-scale" : "",
-       record.loss_scale ? ", or compute with --bf16" : "", ", and go on with ", how_to_go_on);
+       record.loss_scale ? ", or compute with --bf16" : "", ", and resume with ", how_to_go_on);
 }
 
 void Trainer::validate() { cut_short_ = !evaluations_->validate(step_, samples()); }
@@ -319,9 +321,10 @@ void Trainer::validate_if_due() {
 
 void Trainer::write_profile() {
   if (recorder_->empty()) {
-    tell(&TrainCallback::on_notice,
-         text("no profile: it is of steps ", setup_.trains.size() > 1 ? "of the last bucket " : "",
-              "after ", Recorder::kWarmUp, " that warm up, and ", recorder_->seen(), " were done"));
+    tell(
+        &TrainCallback::on_notice,
+        text("no profile: it records steps ", setup_.trains.size() > 1 ? "of the last bucket " : "",
+             "after ", Recorder::kWarmUp, " for warm-up, but only ", recorder_->seen(), " ran"));
   } else {
     std::string table;
     group_->run_alone([&] { table = recorder_->write(); });
@@ -349,7 +352,7 @@ void Trainer::tell_skipped_end() {
                 : text("the last ", bad_, " steps, ", step_ - bad_ + 1, " to ", step_, ", were"),
             " skipped and changed no parameter; ",
             config().optimizer.loss_scale.on
-                ? "where the loss was finite, train longer or lower --initial-loss-scale; else "
+                ? "if the loss was finite, train longer or lower --initial-loss-scale; else "
                   "lower --lr"
                 : "lower --lr or --clip-grad, or lengthen --lr-warmup-steps"));
 }
@@ -377,7 +380,7 @@ Summary Trainer::summary() {
   out.outside.steps += runs_->raised_bytes();
   out.notices = notices_.all;
   out.peak_rss_bytes = peak_rss_bytes();
-  if (tokens_ == 0) return out;  // nothing was measured
+  if (tokens_ == 0 || !backend_.empty()) return out;  // nothing was measured
   const UsedBytes used = group_->most_used_bytes();
   out.measured_peak_bytes = used.device;
   out.measured_host_bytes = host_use(config(), used.host).memory;

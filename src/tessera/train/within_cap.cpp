@@ -18,8 +18,8 @@ void require_within_cap(const RunConfig& config, const RunRequirements& all) {
   const std::int64_t capped = capped_bytes(config, all);
   require(!cap || capped <= *cap, "the plan takes ", bytes_text(capped), " (", capped,
           " bytes) of a device, and memory-cap is ", config.memory_cap,
-          "; its ranks may have other processors or numbers of threads than what the cap was met "
-          "for: give --threads and --max-isa, or raise the cap");
+          "; its ranks may have other processors or thread counts than the plan assumed: give "
+          "--threads and --max-isa, or raise the cap");
 }
 
 }  // namespace tessera

@@ -70,12 +70,10 @@ std::vector<Beginning> beginnings_of(const std::vector<GivenText>& texts,
       fail(given.fault, given.where, ": ", error.what());
     }
     if (writing.source > 0 && tokens.empty())
-      fail(given.fault, given.where,
-           " is empty; the model writes a text from another one, its source: give one");
+      fail(given.fault, given.where, " is empty; the model writes a text from a source: give one");
     if (given.text.find_first_of(writing.never) != std::string::npos)
       fail(given.fault, given.where,
-           " has a tab or a new line, which stand between texts and are in none; give the source "
-           "alone");
+           " has a tab or a new line, which separate texts; give only the source");
     const std::int64_t length =
         std::ssize(tokens) + (writing.end ? 1 : 0) + (writing.first ? 1 : 0);
     if (writing.source > 0 && length > writing.source)

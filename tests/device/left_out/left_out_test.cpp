@@ -24,8 +24,8 @@ std::string refused(const Run& run) {
 }
 
 const char* const kAdvice =
-    " avx2: this program was compiled without it, for baseline, avx512, avx512-bf16, amx alone; "
-    "give one of these, or run ./dev build, which compiles all that a processor may have";
+    " avx2: this program was compiled without it, only for baseline, avx512, avx512-bf16, amx; "
+    "give one of these, or run ./dev build, which compiles all instruction sets";
 
 TEST(LeftOut, IsRefusedByName) {
   EXPECT_EQ(levels_left_out(), "avx2");

@@ -233,8 +233,8 @@ TEST(UserScript, WhatIsWrongIsTold) {
   Scripts scripts;
   const std::string broken =
       scripts.refusal(scripts.write("broken.cpp", "int main() { retrun 1; }"));
-  EXPECT_TRUE(broken.starts_with(
-      text("the user script '", scripts.folder / "broken.cpp", "' does not compile; what ")))
+  EXPECT_TRUE(broken.starts_with(text("the user script '", scripts.folder / "broken.cpp",
+                                      "' does not compile; the output of ")))
       << broken;
   EXPECT_NE(broken.find("broken.cpp:1:14: error: "), std::string::npos) << broken;
   const std::string no_main = scripts.refusal(scripts.write("none.cpp", "int f() { return 1; }"));
@@ -290,12 +290,11 @@ TEST(UserScript, AnErrorNamesTheFunction) {
       {"no scalar", "return {std::make_shared<Rows>()};", "return batch[\"row\"];",
        "error: the loss is of shape [8,4]; return a scalar"},
       {"no model to call", "return {std::make_shared<Rows>()};", "return model(batch);",
-       "error: model(batch): with own_layers() there is no model to call; compute the loss from "
-       "the "
-       "batch\n    in Mine::run_forward_step\n"},
+       "error: model(batch): with own_layers() there is no model to call; compute the loss "
+       "directly from the batch\n    in Mine::run_forward_step\n"},
       {"rows of other lengths", "return {std::make_shared<Rows>(3)};",
        "return sum_all(linear(batch[\"row\"], \"w\", 1));",
-       "error: sample 3 of the dataset: feature 'row' is a row of 5 f32, and that of the first one "
+       "error: sample 3 of the dataset: feature 'row' is a row of 5 f32, but in the first one it "
        "is a row of 4 f32; pad or cut it in get()"},
   };
   Scripts scripts;

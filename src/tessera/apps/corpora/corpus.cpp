@@ -63,7 +63,8 @@ CorpusReport prepare_corpus(const CorpusRequest& request) {
     }
   }
   if (draft.bytes.empty())
-    fail(Fault::Data, "nothing is left after cleaning ", join(request.sources), "; give text");
+    fail(Fault::Data, "nothing is left of ", join(request.sources),
+         " after cleaning; give sources with text");
   require_no_loss(request, draft.bytes);
   write_atomically(request.output, draft.bytes);
   draft.report.cleaned = draft.log.list();
@@ -93,8 +94,8 @@ namespace {
 
 void require_sources(const CorpusRequest& request) {
   require(!request.sources.empty(),
-          "no source to prepare; name text files, folders, or a corpus: ", join(corpus_names()));
-  require(!request.output.empty(), "no output to prepare; give the name of the file to write");
+          "no source given; give text files, folders, or a corpus: ", join(corpus_names()));
+  require(!request.output.empty(), "no output given; give the name of the file to write");
   const std::vector<std::string> names = corpus_names();
   for (const std::string& source : request.sources) {
     std::error_code error;
@@ -117,7 +118,7 @@ void require_output_apart(const CorpusRequest& request) {
     require(!fs::is_directory(source, missing) ||
                 !fs::equivalent(source, folder.empty() ? "." : folder, missing),
             "output '", request.output, "' lies in the source folder '", source,
-            "', whose files are all read; give a path outside of it");
+            "', whose files are all read; give a path outside it");
   }
 }
 
@@ -125,7 +126,7 @@ void require_no_loss(const CorpusRequest& request, std::string_view bytes) {
   std::error_code ignored;
   if (request.overwrite || !fs::is_regular_file(request.output, ignored)) return;
   require(read_file(request.output, Fault::Resource) == bytes, "output '", request.output,
-          "' exists and holds something else; give another file, or --overwrite to replace it");
+          "' exists with other contents; give another file, or --overwrite to replace it");
 }
 
 void Draft::add_files(const std::string& path) {

@@ -116,8 +116,8 @@ SgmSet SgmReader::read() {
   }
   if (set_line_ > 0)
     bad(set_line_,
-        "the set that begins here is not closed, so the file may have lost its end; get "
-        "the whole file again");
+        "the set that begins here is not closed, so the file may have lost its end; download the "
+        "file again");
   if (!set_)
     fail(Fault::Data, "'", path_,
          "' has no <srcset> or <refset>; give .sgm files of WMT, or take this one out of the "
@@ -137,7 +137,7 @@ void SgmReader::pass_text() {
   for (const std::string& line : split(bytes_.substr(at_, end - at_), '\n')) {
     if (!one_blank(line).empty())
       bad(line_, "'", std::string_view(line).substr(0, 60),
-          "' stands outside of segments; put it between <seg id=\"...\"> and </seg>");
+          "' is outside any segment; put it between <seg id=\"...\"> and </seg>");
     if (at_ < end) take(std::min(line.size() + 1, end - at_));
   }
 }
@@ -181,8 +181,8 @@ void SgmReader::open_set(const Tag& tag) {
     bad(tag.line, "a second set in one file; put each <srcset> or <refset> into a file of its own");
   if (tag.name == "tstset")
     bad(tag.line,
-        "a <tstset> holds what a system wrote, and is neither source nor reference; take the file "
-        "out of the folder");
+        "a <tstset> is a system's output, neither source nor reference; take the file out of the "
+        "folder");
   set_.emplace();
   set_line_ = tag.line;
   set_->kind = tag.name == "srcset" ? SgmKind::Source : SgmKind::Reference;
@@ -194,25 +194,24 @@ void SgmReader::open_set(const Tag& tag) {
 
 void SgmReader::open_document(const Tag& tag) {
   if (set_line_ == 0)
-    bad(tag.line, "a document outside of a set; begin the file with <srcset> or <refset>");
+    bad(tag.line, "a document outside a set; begin the file with <srcset> or <refset>");
   if (open_ != nullptr)
     bad(open_->line, "document ", open_->id, " is not closed before the next one in line ",
         tag.line, "; write </doc> at its end");
   SgmDocument document{required(tag, "docid", "1009-lemondefr"), tag.line, {}};
   if (!documents_.insert(document.id).second)
-    bad(tag.line, "document ", document.id,
-        " is there twice; a file has one text for each, so leave one out");
+    bad(tag.line, "document ", document.id, " appears twice; remove one");
   segments_.clear();
   open_ = &set_->documents.emplace_back(std::move(document));
 }
 
 void SgmReader::segment(const Tag& tag) {
   if (open_ == nullptr)
-    bad(tag.line, "a segment outside of a document; write <doc docid=\"...\"> before it");
+    bad(tag.line, "a segment outside a document; write <doc docid=\"...\"> before it");
   const std::string id = required(tag, "id", "1");
   if (!segments_.insert(id).second)
     bad(tag.line, "segment ", id, " of document ", open_->id,
-        " is there twice; leave one out, or number them anew");
+        " appears twice; remove one, or renumber them");
   const std::size_t end = bytes_.find('<', at_);
   std::size_t close = end;
   while (close != std::string_view::npos && bytes_.substr(close, 2) != "</") {
@@ -248,9 +247,7 @@ void SgmReader::refuse_tag_within(std::size_t at, const std::string& id, std::in
 
 void SgmReader::close(const Tag& tag) {
   const auto closes_nothing = [&] {
-    bad(tag.line, "<", tag.name,
-        "> closes what is not open; remove it, or write the tag that is "
-        "missing before it");
+    bad(tag.line, "<", tag.name, "> closes nothing; remove it, or add the missing tag before it");
   };
   if (tag.name == "/seg") closes_nothing();
   if (tag.name == "/doc") {

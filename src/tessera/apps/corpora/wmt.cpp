@@ -71,7 +71,7 @@ WmtReport prepare_wmt(const WmtRequest& request) {
       pair_up(side(read, set, SgmKind::Source, from), side(read, set, SgmKind::Reference, to), out,
               direction, dropped);
     if (direction.pairs == 0)
-      fail(Fault::Data, "folder '", request.input, "' has no pair of which both sides have text; ",
+      fail(Fault::Data, "folder '", request.input, "' has no pair with text on both sides; ",
            "give .sgm files with the same documents in both languages");
     direction.dropped = dropped.list();
     direction.digest = hash128_text(std::as_bytes(std::span(out)));
@@ -83,7 +83,7 @@ WmtReport prepare_wmt(const WmtRequest& request) {
   fs::create_directories(request.output, error);
   if (error)
     fail(Fault::Resource, "output folder '", request.output, "' cannot be made: ", error.message(),
-         "; give another folder, or the right to write there");
+         "; give another folder, or make it writable");
   AtomicFile first(report.texts[0].path), second(report.texts[1].path);
   first.write(bytes[0]);
   second.write(bytes[1]);
@@ -122,7 +122,8 @@ void require_language(const SgmFile& file) {
   const std::string& language = file.set.language;
   if (language.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-_") != std::string::npos)
     fail(Fault::Data, "'", file.path, "' is in the language '", printable(language),
-         "', which is no word of letters, digits, - and _; correct its attribute or the file's "
+         "', which has other characters than letters, digits, - and _; correct its attribute or "
+         "the file's "
          "name");
 }
 
@@ -236,7 +237,7 @@ void require_no_other_bytes(const std::string& path, std::string_view bytes, boo
   std::error_code ignored;
   if (overwrite || !fs::exists(path, ignored)) return;
   require(read_file(path, Fault::Resource) == bytes, "output '", path,
-          "' exists and holds something else; give another folder, or --overwrite to replace it");
+          "' exists with other contents; give another folder, or --overwrite to replace it");
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ void require_few_parts(std::string_view bytes, const std::string& path) {
       at = std::min(bytes.find('\n', at), bytes.size()) - 1;
     } else if (c == '.') {
       require(++dots < kMostParts, path, ":", line, ": a key has more than ", kMostParts,
-              " parts with dots between them; no key here has so many");
+              " parts separated by dots; no key has that many");
     } else if (std::isalnum(static_cast<unsigned char>(c)) == 0 &&
                std::string_view("-_ \t").find(c) == std::string_view::npos) {
       dots = 0;

@@ -6,7 +6,7 @@ namespace tessera {
 
 ManifestFields::ManifestFields(const nlohmann::json& object, What what, const std::string& path)
     : object_(object), what_(std::move(what)), path_(path) {
-  if (!object.is_object()) bad("it is no object");
+  if (!object.is_object()) bad("it is not an object");
 }
 
 const nlohmann::json& ManifestFields::at(const char* key) const {
@@ -19,7 +19,7 @@ std::int64_t ManifestFields::integer(const char* key, std::int64_t least, std::i
   const nlohmann::json& value = at(key);
   // A negative number is of another kind; one above 2^63 would wrap.
   if (!value.is_number_unsigned() || value.get<std::uint64_t>() > kMaxCount)
-    bad("its '", key, "' is no count");
+    bad("its '", key, "' is not a count");
   const auto number = value.get<std::int64_t>();
   if (number < least || number > most)
     bad("its '", key, "' is ", number, ", not from ", least, " to ", most);
@@ -28,19 +28,19 @@ std::int64_t ManifestFields::integer(const char* key, std::int64_t least, std::i
 
 std::string ManifestFields::string(const char* key) const {
   const nlohmann::json& value = at(key);
-  if (!value.is_string()) bad("its '", key, "' is no string");
+  if (!value.is_string()) bad("its '", key, "' is not a string");
   return value.get<std::string>();
 }
 
 const nlohmann::json& ManifestFields::array(const char* key) const {
   const nlohmann::json& value = at(key);
-  if (!value.is_array()) bad("its '", key, "' is no list");
+  if (!value.is_array()) bad("its '", key, "' is not a list");
   return value;
 }
 
 const nlohmann::json& ManifestFields::object(const char* key) const {
   const nlohmann::json& value = at(key);
-  if (!value.is_object()) bad("its '", key, "' is no object");
+  if (!value.is_object()) bad("its '", key, "' is not an object");
   return value;
 }
 

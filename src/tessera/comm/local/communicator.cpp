@@ -13,7 +13,7 @@ LocalCommunicator::LocalCommunicator(World& world, LocalGroup& shared, int index
 
 std::unique_ptr<Communicator> LocalCommunicator::join(const Group& group) {
   const int me = waiting_.world_rank(rank()), index = group.index_of(me);
-  check(index >= 0, "rank ", me, " joins a group that it is no member of: ", group);
+  check(index >= 0, "rank ", me, " joins a group that it is not a member of: ", group);
   return std::make_unique<LocalCommunicator>(world_, world_.group(group), index);
 }
 

@@ -22,7 +22,7 @@ ProcessCommunicator::ProcessCommunicator(World& world, const Group& group, int i
 
 std::unique_ptr<Communicator> ProcessCommunicator::join(const Group& group) {
   const int index = group.index_of(world_.rank());
-  check(index >= 0, "rank ", world_.rank(), " joins a group that it is no member of: ", group);
+  check(index >= 0, "rank ", world_.rank(), " joins a group that it is not a member of: ", group);
   for (const int rank : group.ranks) {
     check(rank >= 0 && rank < world_.size(), "group ", group, " in a world of ", world_.size());
     check(std::count(group.ranks.begin(), group.ranks.end(), rank) == 1, "group ", group,

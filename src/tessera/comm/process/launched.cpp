@@ -23,7 +23,7 @@ constexpr int kTorchPort = 29500, kMindSporePort = 8118;  // torchrun's and msru
 /// Slurm gives no port: jobs of one host get different ones.
 constexpr int kFirstSlurmPort = 20000, kSlurmPorts = 10000;
 
-constexpr const char* kUnset = "; or unset it, and --devices N makes ranks of threads";
+constexpr const char* kUnset = "; or unset it, and use --devices N for ranks that are threads";
 
 bool started_by_mpi(const Variables& v) {
   if (v.has("OMPI_COMM_WORLD_SIZE") || v.has("MV2_COMM_WORLD_SIZE") || v.about("PMI_SIZE") > 1)
@@ -63,7 +63,7 @@ std::optional<Launched> pair(const Variables& v, const char* rank, const char* s
   if (count == 1) return std::nullopt;  // what a shell inherits from a job of its own
   const char *there = count ? size : rank, *missing = count ? rank : size;
   require(v.has(rank) && count, v.shown(there), ", but ", missing,
-          " is not set: a process of several needs both, its rank and how many there are", kUnset);
+          " is not set: give both, the rank and the number of ranks", kUnset);
   Launched out;
   out.how = Launched::Tcp;
   out.size = *count;
@@ -78,8 +78,8 @@ std::optional<Launched> pair(const Variables& v, const char* rank, const char* s
 void set_where(Launched& out, const Variables& v, const char* address, const char* port,
                const std::string& usual_address, int usual_port) {
   out.address = v.has(address) ? trim(v.text_of(address)) : usual_address;
-  require(!out.address.empty(), out.who, " say that this is rank ", out.rank, " of ", out.size,
-          ", but ", address, " is not set: give all ranks the name or number of rank 0's host");
+  require(!out.address.empty(), out.who, " make this rank ", out.rank, " of ", out.size, ", but ",
+          address, " is not set: give all ranks the name or address of rank 0's host");
   out.port = v.number(port, 1, kHighestPort).value_or(usual_port);
   out.where = text(address, ", ", port);
 }
@@ -103,7 +103,7 @@ std::string table_text(const std::string& path) {
   std::ifstream file(path);
   std::ostringstream out;
   require(file.good() && out << file.rdbuf(), "RANK_TABLE_FILE: cannot read '", path,
-          "'; give the path of a rank table, as seen from the folder of the process");
+          "'; give the path of a rank table, relative to the folder of the process");
   return out.str();
 }
 
@@ -112,8 +112,8 @@ Launched of_table(const Variables& v) {
   const RankTable table = process::parse_rank_table(table_text(path), path);
   Launched out;
   out.size = static_cast<int>(table.ranks.size());
-  require(v.has("RANK_ID"), v.shown("RANK_TABLE_FILE"), ", but RANK_ID is not set: which of its ",
-          out.size, " ranks is this process", kUnset);
+  require(v.has("RANK_ID"), v.shown("RANK_TABLE_FILE"),
+          ", but RANK_ID is not set: give the rank of this process among its ", out.size, kUnset);
   require(v.about("RANK_ID") < out.size, v.shown("RANK_ID"), ", but '", path,
           "' has the ranks 0 to ", out.size - 1, "; give a rank of the table, or another table");
   out.rank = *v.number("RANK_ID", 0, out.size - 1);
@@ -134,7 +134,7 @@ Launched of_table(const Variables& v) {
             kMindSporePort);
   require(out.address.find('*') == std::string::npos, "RANK_TABLE_FILE: '", path,
           "' gives the server of rank 0 the server_id '", server,
-          "', which is no address; write the number or name of its host, or set MASTER_ADDR");
+          "', which is not an address; write the name or address of its host, or set MASTER_ADDR");
   if (!v.has("MASTER_ADDR")) out.where = "of the rank table; MASTER_PORT, or else 8118";
   return out;
 }
@@ -160,10 +160,10 @@ std::optional<Launched> of_nodes(const Variables& v, const LaunchWishes& wishes)
   if (!node) return node;
   const std::int64_t hosts = node->size;
   require(wishes.devices > 0, v.shown("NNODES"),
-          ", but --devices is not given: how many devices have all hosts together? Each process "
-          "has its share of them as threads");
+          ", but --devices is not given: give the devices of all hosts together; each process runs "
+          "its share of them as threads");
   require(wishes.devices % hosts == 0, "--devices is ", wishes.devices, ", and ", v.shown("NNODES"),
-          ": each host has as many devices as any other; give a multiple of ", hosts);
+          ": all hosts must have the same number of devices; give a multiple of ", hosts);
   Launched out = *node;
   out.here = static_cast<int>(wishes.devices / hosts);
   out.size = static_cast<int>(wishes.devices);
@@ -194,12 +194,11 @@ std::optional<Launched> of_slurm(const Variables& v) {
 void require_agreement(const Launched& a, const Launched& b) {
   if (a.rank == b.rank && a.size == b.size) return;
   if (a.rank < 0)
-    fail(Fault::Usage, "two ways to start: ", a.who, " says that MPI has started this process, ",
-         "and not as which of how many, and by ", b.who, " it is rank ", b.rank, " of ", b.size,
-         "; unset ", a.who, " if it is left of another job, or else ", b.who);
+    fail(Fault::Usage, "two ways to start: ", a.who, " means that MPI started this process, ",
+         "but gives no rank, while by ", b.who, " it is rank ", b.rank, " of ", b.size, "; unset ",
+         a.who, " if it is left from another job, or else ", b.who);
   fail(Fault::Usage, "two ways to start differ: by ", a.who, " this is rank ", a.rank, " of ",
-       a.size, ", and by ", b.who, " rank ", b.rank, " of ", b.size,
-       "; unset the one that does not hold");
+       a.size, ", but by ", b.who, " rank ", b.rank, " of ", b.size, "; unset the wrong one");
 }
 
 Launched over_tcp(const Variables& v, const LaunchWishes& wishes) {

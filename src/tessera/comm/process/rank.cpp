@@ -209,10 +209,10 @@ std::unique_ptr<Limit> limit_to_come_up(const LaunchedOptions& options) {
 void run_tcp_rank(const Launched& launched, int rank,
                   const std::function<void(Communicator&)>& body, const LaunchedOptions& options) {
   require(launched.secret.size() >= process::Secret::kLeast || launched.size == 1,
-          "ranks that join over TCP need a secret that all are given, so that nobody else joins: ",
+          "ranks that join over TCP need a shared secret, so that nobody else joins: ",
           launched.secret.empty() ? "there is none" : "this one is too short", "; set ",
           "TESSERA_SECRET to at least ", process::Secret::kLeast,
-          " characters that were drawn at random, the same for all ranks");
+          " random characters, the same for all ranks");
   const process::Rendezvous where = {rank,
                                      launched.size,
                                      launched.address,

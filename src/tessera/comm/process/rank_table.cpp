@@ -17,8 +17,8 @@ class TableReader {
  public:
   TableReader(std::string_view text, const std::string& path) : path_(path) {
     table_ = Json::parse(text, nullptr, false);
-    if (table_.is_discarded()) wrong("is no JSON");
-    if (!table_.is_object()) wrong("is no object {...}");
+    if (table_.is_discarded()) wrong("is not JSON");
+    if (!table_.is_object()) wrong("is not an object {...}");
   }
 
   RankTable read() {
@@ -27,9 +27,9 @@ class TableReader {
     const Json& servers = list(table_, "server_list");
     std::map<int, RankTable::Rank> ranks;
     for (const Json& server : servers) {
-      if (!server.is_object()) wrong("has a server that is no object {...}");
+      if (!server.is_object()) wrong("has a server that is not an object {...}");
       for (const Json& device : list(server, "device")) {
-        if (!device.is_object()) wrong("has a device that is no object {...}");
+        if (!device.is_object()) wrong("has a device that is not an object {...}");
         const int rank = number(device, "rank_id");
         const auto [old, fresh] =
             ranks.try_emplace(rank, RankTable::Rank{address(server), number(device, "device_id")});
@@ -67,7 +67,7 @@ class TableReader {
   std::string word(const Json& object, const char* name) const {
     const auto found = object.find(name);
     if (found == object.end()) return {};
-    if (!found->is_string()) wrong(text("has a \"", name, "\" that is no text"));
+    if (!found->is_string()) wrong(text("has a \"", name, "\" that is not a text"));
     return found->get<std::string>();
   }
   int number(const Json& object, const char* name) const {
@@ -78,7 +78,7 @@ class TableReader {
     const auto [end, error] = std::from_chars(shown.data(), shown.data() + shown.size(), out);
     if (error != std::errc() || end != shown.data() + shown.size() || out < 0 || out > kMostRanks)
       wrong(text("has the ", name, " '", shown.substr(0, 40),
-                 "', which is no whole number from 0 to ", kMostRanks));
+                 "', which is not a whole number from 0 to ", kMostRanks));
     return out;
   }
   std::string address(const Json& server) const {

@@ -37,9 +37,8 @@ std::string levels_left_out() { return names_of_levels(false); }
 
 void require_compiled(Isa isa, std::string_view source) {
   require(is_compiled(isa), source, " ", to_text(isa),
-          ": this program was compiled without it, for ", names_of_levels(true),
-          " alone; give one of these, or run ./dev build, which compiles all that a processor may "
-          "have");
+          ": this program was compiled without it, only for ", names_of_levels(true),
+          "; give one of these, or run ./dev build, which compiles all instruction sets");
 }
 
 }  // namespace tessera

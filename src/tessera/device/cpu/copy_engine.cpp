@@ -35,8 +35,7 @@ void CopyEngine::expect(std::size_t most) {
     thread_ = std::thread([this] { run(); });
   } catch (const std::system_error& error) {
     fail(Fault::Resource,
-         "the thread that copies between the device and the host cannot be started: ",
-         error.code().message(),
+         "cannot start the thread that copies between device and host: ", error.code().message(),
          "; raise the limit on processes or memory (ulimit -u, ulimit -v, cgroup), or run without "
          "offloading");
   }

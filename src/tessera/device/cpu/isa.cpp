@@ -76,7 +76,7 @@ void cap_libraries(Isa isa) {
     capped = wanted;
   }
   require(*capped == wanted, "a device of instruction set ", to_text(isa),
-          " in a process whose first device took ", to_text(*capped),
+          " in a process whose first device uses ", to_text(*capped),
           ": libraries have one level per process; give all devices the same, or start another "
           "process");
 }

@@ -41,16 +41,15 @@ class Unnamed {
     if (file < 0 || unlink(path.c_str()) == 0) return file;
     const int error = errno;
     close(file);
-    fail(Fault::Resource, "the file '", path, "' for values that are offloaded was made, but its ",
+    fail(Fault::Resource, "the offload file '", path, "' was created, but its ",
          "name cannot be removed: ", std::strerror(error),
-         "; remove the file, and name a folder on another drive");
+         "; remove the file, and give a folder on another drive");
   }
 
   [[noreturn]] static void refuse(const std::string& folder) {
     const int error = errno;
-    fail(Fault::Resource, "no file for values that are offloaded can be made in '", folder,
-         "': ", std::strerror(error),
-         "; name a folder that exists and that this process may write to");
+    fail(Fault::Resource, "cannot create an offload file in '", folder, "': ", std::strerror(error),
+         "; give an existing, writable folder");
   }
 
   int file_;
@@ -67,7 +66,7 @@ std::string why_no_space(int file, std::int64_t bytes, int error) {
     return because("raise the file size limit (ulimit -f), which is ",
                    bytes_text(static_cast<std::int64_t>(limit.rlim_cur)), ", or offload less");
   if (error == EFBIG)
-    return because("files cannot be that large there; name a folder on another drive, or offload ",
+    return because("files cannot be that large there; give a folder on another drive, or offload ",
                    "less");
   struct statvfs drive = {};
   const bool known = fstatvfs(file, &drive) == 0;
@@ -75,7 +74,7 @@ std::string why_no_space(int file, std::int64_t bytes, int error) {
                      ? text(bytes_text(static_cast<std::int64_t>(drive.f_bavail * drive.f_frsize)),
                             " are free; ")
                      : "",
-                 "free some space, name a folder on another drive, or offload less");
+                 "free some space, give a folder on another drive, or offload less");
 }
 
 /// Takes the space now: a write to a mapping that the drive has no room for kills the process.
@@ -84,7 +83,7 @@ void take_space(int file, const std::string& folder, std::int64_t bytes) {
   while (error == EINTR) error = posix_fallocate(file, 0, bytes);
   if (error != 0)
     fail(Fault::Resource, "the folder '", folder, "' has no room for a file of ", bytes_text(bytes),
-         " (", bytes, " bytes) with values that are offloaded: ", why_no_space(file, bytes, error));
+         " (", bytes, " bytes) for offloaded values: ", why_no_space(file, bytes, error));
 }
 
 }  // namespace

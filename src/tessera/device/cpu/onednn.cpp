@@ -119,7 +119,7 @@ void cap_onednn(Isa isa) {
                              : isa == Isa::Avx512 ? dnnl::cpu_isa::avx512_core
                                                   : kAnyIsa;
   require(dnnl::set_max_cpu_isa(most) == dnnl::status::success, "oneDNN cannot be capped at ",
-          to_text(isa), ": it has run in this process before; make a device first");
+          to_text(isa), ": it has already run in this process; make a device first");
 #else
   (void)isa;
 #endif

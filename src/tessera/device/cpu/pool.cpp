@@ -48,7 +48,7 @@ void pin(pthread_t thread, int core) {
   CPU_SET(static_cast<unsigned>(core), &set);
   require(pthread_setaffinity_np(thread, sizeof(set), &set) == 0,
           "a thread cannot be pinned to core ", core,
-          ": it was taken from this process; start again");
+          ": this process may no longer use it; start again");
 }
 
 /// Moves the calling thread away from `core`, where it may run on others. Schedulers wake a thread

@@ -15,7 +15,7 @@ namespace {
 
 void require_flat(std::string_view json, const std::string& path, Fault fault) {
   if (is_deep_json(json))
-    fail(fault, path, " has lists or objects within others, deeper than ", kMostJsonDepth,
+    fail(fault, path, " has lists or objects nested deeper than ", kMostJsonDepth,
          "; download it again");
 }
 
@@ -49,7 +49,7 @@ HubConfig::HubConfig(std::string_view json, std::string path) : path_(std::move(
   require_no_pointer(json, path_, Fault::Data);
   json_ = parse_hub_json(json, path_, Fault::Data);
   if (!json_.is_object())
-    fail(Fault::Data, path_, " is no JSON object; it is to be the config.json of a model");
+    fail(Fault::Data, path_, " is not a JSON object, as the config.json of a model must be");
 }
 
 const HubJson* HubConfig::find(std::string_view key) const {

@@ -53,10 +53,10 @@ const HubFamily& hub_family_of(const HubConfig& config) {
     known.emplace_back(family->model_type);
   }
   if (type.empty())
-    fail(Fault::Data, config.path(), " has no model_type, which says what model it is of; write ",
+    fail(Fault::Data, config.path(), " has no model_type, so its model is unknown; write ",
          "one of ", join(known), " into it, or download the config.json of the model again");
-  fail(Fault::Data, config.path(), ": model_type is '", printable(type),
-       "'; models that can be loaded are ", join(known));
+  fail(Fault::Data, config.path(), ": model_type is '", printable(type), "'; supported are ",
+       join(known));
 }
 
 const HubFamily* hub_family_of(const FamilyRef& family) {
@@ -88,8 +88,8 @@ std::string_view hub_class_of(const HubFamily& family, const ModelConfig& config
     if (find_hub_class(family, task.hub_head) != nullptr) tasks.emplace_back(task.name);
   }
   fail(Fault::Usage, "export: a model of family ", config.family, " for task ",
-       family_task(config).name,
-       " has no class in transformers that Tessera knows; it knows those ", "for ", join(tasks));
+       family_task(config).name, " has no known class in transformers; supported are ", "",
+       join(tasks));
 }
 
 const FamilyTask* find_hub_task(const HubFamily& family, TaskHead head,
@@ -120,9 +120,8 @@ HubTask task_in_hub(const HubFamily& family, const HubConfig& config, TaskGiven 
   }
   const bool base = named.empty() || std::ranges::find(named, family.base_class) != named.end();
   if (base || given == TaskGiven::Yes) return first;
-  config.refuse("architectures", text("the head of that class is not known here; give --task with "
-                                      "what the model is to be trained for: ",
-                                      join(hub_tasks(family))));
+  config.refuse("architectures",
+                text("the head of that class is unknown; give --task: ", join(hub_tasks(family))));
 }
 
 std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& config,

@@ -31,8 +31,7 @@ constexpr OtherWeights kOtherWeights[] = {
     {"adapter_model.*", kAdapter},
     {"*.safetensors.index.json", "an index is read as model.safetensors.index.json: rename it"},
     {"model-*-of-*.safetensors",
-     "these are shards, and model.safetensors.index.json, which says what is in which, is missing: "
-     "download it"},
+     "these are shards, but their index model.safetensors.index.json is missing: download it"},
     {"consolidated*",
      "these are weights under their maker's own names; the same repository has them as "
      "model.safetensors or shards of it: download those"},
@@ -101,8 +100,8 @@ bool is_named_in(const std::string& folder, const char* name) {
 
 void require_no_pointer(std::string_view begin_of_file, const std::string& path, Fault fault) {
   if (!begin_of_file.starts_with("version https://git-lfs")) return;
-  fail(fault, path, " is a pointer of Git LFS, not the file itself; get it by `git lfs pull` in ",
-       "its folder, or by `hf download`");
+  fail(fault, path, " is a pointer of Git LFS, not the file itself; get it with `git lfs pull` in ",
+       "its folder, or `hf download`");
 }
 
 void refuse_other_folder(const std::string& folder) {
@@ -118,12 +117,12 @@ void refuse_other_folder(const std::string& folder) {
       if (fs::is_regular_file(entry.path() / "config.json", ignored))
         model = entry.path().filename().string();
     }
-    fail(Fault::Data, "'", folder, "' is a folder of sentence-transformers, whose model lies in a ",
-         "folder below it; give '", (fs::path(folder) / model).string(), "'");
+    fail(Fault::Data, "'", folder, "' is a folder of sentence-transformers, whose model is in a ",
+         "subfolder; give '", (fs::path(folder) / model).string(), "'");
   }
   if (const FoundWeights found = other_weights(folder); found.kind != nullptr)
-    fail(Fault::Data, "'", folder, "' has ", found.name, " and no config.json, which says what ",
-         "model it is; give a folder as transformers saves it (save_pretrained)");
+    fail(Fault::Data, "'", folder, "' has ", found.name, " but no config.json, so its ",
+         "model is unknown; give a folder saved by transformers (save_pretrained)");
 }
 
 void refuse_adapter_beside_model(const std::string& folder) {
@@ -139,7 +138,7 @@ void refuse_without_weights(const std::string& folder) {
   if (const FoundWeights found = other_weights(folder); found.kind != nullptr)
     fail(Fault::Checkpoint, "'", folder, "' has no model.safetensors, but ", printable(found.name),
          "; ", found.kind->what_to_do);
-  fail(Fault::Checkpoint, "'", folder, "' has a config.json and no weights (model.safetensors); ",
+  fail(Fault::Checkpoint, "'", folder, "' has a config.json but no weights (model.safetensors); ",
        "download them");
 }
 

@@ -39,14 +39,13 @@ struct HubForbidden {
 };
 constexpr HubForbidden kForbidden[] = {
     {"quantization_config",
-     "weights are quantized; read here are f32, bf16 and f16: give the model from which this one "
-     "was made"},
-    {"compression_config", "weights are compressed; give the model from which this one was made"},
-    {"per_layer_config", "all layers have the same sizes here"},
-    {"pruned_heads", "all layers have all of their heads here"},
-    {"tie_encoder_decoder", "encoder and decoder have weights of their own here"},
-    {"vision_config", "the model is a part of one that reads pictures; give the part alone"},
-    {"text_config", "the model is a part of a larger one; give the part alone"}};
+     "weights are quantized; supported are f32, bf16 and f16: give the original model"},
+    {"compression_config", "weights are compressed; give the original model"},
+    {"per_layer_config", "all layers must have the same sizes"},
+    {"pruned_heads", "all layers must have all their heads"},
+    {"tie_encoder_decoder", "encoder and decoder must have separate weights"},
+    {"vision_config", "the model is part of one that reads pictures; give only that part"},
+    {"text_config", "the model is part of a larger one; give only that part"}};
 
 /// `name` is `meant` but for a letter too many, too few or another one, or two that changed places.
 bool is_slip(std::string_view name, std::string_view meant) {
@@ -97,8 +96,8 @@ std::string_view name_in(const HubKey& row, const HubConfig& from) {
   const bool own = from.find(row.key) != nullptr,
              other = !row.also.empty() && from.find(row.also) != nullptr;
   if (own && other && *from.find(row.key) != *from.find(row.also))
-    from.refuse(row.also, text("and ", row.key, ", which is the same, is ",
-                               shown(*from.find(row.key)), "; give one of them"));
+    from.refuse(row.also, text("and ", row.key, ", its other name, is ", shown(*from.find(row.key)),
+                               "; give one of them"));
   return own ? row.key : other ? row.also : std::string_view();
 }
 
@@ -125,7 +124,7 @@ void refuse_other(const HubKey& row, const HubConfig& from) {
   const std::vector<std::string> words = split(row.words, ' ');
   const std::string wanted = row.words.empty() ? value_text(row.must) : join(words, " or ");
   if (!row.why.empty()) from.refuse(name.empty() ? row.key : name, row.why);
-  from.refuse(name.empty() ? row.key : name, text("what is computed here is ", wanted));
+  from.refuse(name.empty() ? row.key : name, text("supported is only ", wanted));
 }
 
 void put(const HubKey& row, const ReadValue& value, ModelConfig& to) {
@@ -157,7 +156,7 @@ void read_row(const HubKey& row, const HubConfig& from, ModelConfig& to,
   if (rate != used)
     notices.push_back(text(from.path(), ": ", row.key, " is ", rate,
                            name_in(row, from).empty() ? " where it is missing" : "",
-                           "; one rate is used here for it and the others, ", used));
+                           "; it shares one rate with the others, ", used));
 }
 
 /// All names that rows read, and whether one is there.
@@ -195,12 +194,13 @@ void judge_other_keys(HubKeys keys, std::string_view harmless, const HubConfig& 
         known.missing, [&key](const std::string& missing) { return is_slip(key, missing); });
     if (meant != known.missing.end())
       from.refuse(key, text("transformers knows no such key, and ", *meant,
-                            " is missing: if that is meant, call it so, else remove it"));
+                            " is missing: rename it if that is meant, else remove it"));
     unknown.push_back(key);
   }
   if (!unknown.empty())
-    notices.push_back(text(from.path(), ": nothing reads ", join(unknown),
-                           ", which transformers does not know either of this model_type"));
+    notices.push_back(
+        text(from.path(),
+             ": ignored keys, unknown to transformers for this model_type: ", join(unknown)));
 }
 
 struct NamedSize {

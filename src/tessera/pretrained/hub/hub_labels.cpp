@@ -22,7 +22,7 @@ HubLabels read_labels(const HubConfig& from) {
   const HubJson& names = from.json()["id2label"];
   const auto refuse = [&](std::string_view what) {
     fail(Fault::Data, from.path(), ": id2label is ", shown(names), what,
-         "; it must name each label by its number, as {\"0\": \"cat\"}");
+         "; it must give the name of each label by its number, as {\"0\": \"cat\"}");
   };
   if (!names.is_object() || names.empty()) refuse("");
   for (std::size_t i = 0; i < names.size(); ++i) {

@@ -116,7 +116,7 @@ void Matcher::settle(const HubTie& tie) {
     stands_for_.emplace(tie.theirs, also);
     if (tie.may_differ && family_.has_own_head(model_.config))
       model_.notices.push_back(text("'", folder_, "' has '", printable(also), "' and lacks '",
-                                    tie.theirs, "': the one is taken for both, as a tied head"));
+                                    tie.theirs, "': it is used for both, as a tied head"));
     used_.insert(also);
     return;
   }
@@ -129,11 +129,11 @@ void Matcher::settle(const HubTie& tie) {
   if (!tie.may_differ)
     fail(Fault::Checkpoint, weights_.file_of(also), ": tensor '", printable(also),
          "' differs from '", printable(table), "', and a model of ", family_.model_type,
-         " has one tensor for both here; remove the one that is not meant from the folder");
+         " has one tensor for both here; remove the wrong one");
   if (!family_.has_own_head(model_.config))
     model_.notices.push_back(
         text("'", folder_, "': tensor '", printable(also), "' differs from '", printable(table),
-             "', so the head is a matrix of its own, although config.json ties the two"));
+             "', so the head is a separate matrix, although config.json ties the two"));
   family_.untie(model_.config);
 }
 
@@ -194,7 +194,7 @@ void Matcher::check_zeros(const HubZeros& zeros) {
     if (other != values.end())
       fail(Fault::Data, weights_.file_of(name), ": tensor '", printable(name), "' has ", *other,
            " as element ", first + (other - values.begin()),
-           "; it must be zeros, as nothing is added in its place here");
+           "; it must be zeros, as no value is added there");
     return true;
   });
 }
@@ -209,7 +209,7 @@ void Matcher::tell_unused() {
   }
   if (!unused.empty())
     model_.notices.push_back(
-        text("tensors of '", folder_, "' that this model has no use for: ", some_of(unused)));
+        text("tensors of '", folder_, "' not used by this model: ", some_of(unused)));
 }
 
 }  // namespace

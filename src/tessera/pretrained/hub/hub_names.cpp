@@ -53,7 +53,7 @@ HubNames::HubNames(const HubFamily& family, const std::vector<HubTensor>& tensor
     const auto [at, is_new] = original_.emplace(without_wrappers(name), name);
     if (!is_new)
       fail(Fault::Checkpoint, "'", folder, "' has tensors '", printable(at->second), "' and '",
-           printable(name), "', which are one but for what a wrapper puts into names; keep one");
+           printable(name), "', which differ only in a wrapper's prefix; keep one");
   }
   find_prefix(tensors, folder);
 }
@@ -82,8 +82,8 @@ void HubNames::find_prefix(const std::vector<HubTensor>& tensors, const std::str
     for (const auto& [name, original] : original_) theirs.push_back(original);
     for (const HubTensor& tensor : tensors) ours.push_back(tensor.theirs);
     fail(Fault::Checkpoint, "none of the ", theirs.size(), " tensors of '", folder,
-         "' is one of a model of ", family_.model_type, ": it has ", some_of(theirs),
-         ", and the model ", some_of(ours), "; give a folder as transformers saves it");
+         "' belongs to a model of ", family_.model_type, ": it has ", some_of(theirs),
+         ", and the model ", some_of(ours), "; give a folder saved by transformers");
   }
   const auto count = [&](const std::string& prefix) {
     const auto found = matches.find(prefix);
@@ -102,7 +102,7 @@ void HubNames::find_prefix(const std::vector<HubTensor>& tensors, const std::str
     if (prefix != prefix_ && 2 * matched > most->second)
       fail(Fault::Checkpoint, "'", folder, "' has several models of ", family_.model_type,
            ": names begin with '", printable(prefix_), "' and with '", printable(prefix),
-           "'; save the one that is meant by itself");
+           "'; save the right one separately");
   }
 }
 

@@ -25,7 +25,7 @@ std::string some_of(const std::vector<std::string>& names) {
 std::map<std::string, std::string> parse_hub_index(std::string_view json, const std::string& path) {
   const nlohmann::json index = parse_hub_map(json, path, Fault::Checkpoint);
   if (!index.is_object() || !index.contains("weight_map") || !index["weight_map"].is_object())
-    fail(Fault::Checkpoint, path, " has no weight_map of names and files; copy it again");
+    fail(Fault::Checkpoint, path, " has no weight_map; copy it again");
   std::map<std::string, std::string> out;
   for (const auto& [name, file] : index["weight_map"].items()) {
     std::string at = file.is_string() ? file.get<std::string>() : "";

@@ -146,7 +146,7 @@ void write_t5(const ModelConfig& from, HubJson& to) {
   const double scale = t5_logit_scale(from);
   const bool scaled = scale != 1;
   require(!scaled || scale == 1 / std::sqrt(static_cast<double>(from.width)),
-          "export: logit-scale is ", scale, "; transformers' T5 has 1 or 1/sqrt(width) alone");
+          "export: logit-scale is ", scale, "; transformers' T5 supports only 1 and 1/sqrt(width)");
   // Version 4 knows the first key alone, by which it means both; in a file of version 5, which has
   // the second, it is true whatever the head.
   if (!to.contains("scale_decoder_outputs")) to["tie_word_embeddings"] = scaled;

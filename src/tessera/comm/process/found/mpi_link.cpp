@@ -38,7 +38,7 @@ void require_success(int code, const char* what) {
   int length = 0;
   MPI_Error_string(code, words.data(), &length);
   fail(Fault::Peer, "MPI: ", what, " fails: ", words.data(),
-       "; the launcher's own words may say more");
+       "; the launcher's output may say more");
 }
 
 /// Lengths are counts of int: long messages are counted in larger units.
@@ -50,10 +50,9 @@ class MpiLink final : public Link {
     int level = 0;
     require_success(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &level), "start");
     if (level < MPI_THREAD_FUNNELED)
-      fail(Fault::Resource,
-           "MPI: this library allows no threads beside the one that calls it (it grants level ",
-           level, ", and MPI_THREAD_FUNNELED, ", int{MPI_THREAD_FUNNELED},
-           ", is needed); use one that was built with threads");
+      fail(Fault::Resource, "MPI: this library does not support threads (it provides level ", level,
+           ", but MPI_THREAD_FUNNELED, ", int{MPI_THREAD_FUNNELED},
+           ", is required); use one built with threads");
     for (MPI_Comm& comm : comms_) {
       require_success(MPI_Comm_dup(MPI_COMM_WORLD, &comm), "a communicator of all ranks");
       MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);

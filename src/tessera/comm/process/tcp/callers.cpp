@@ -18,7 +18,7 @@ namespace {
 /// Tells something that is no rank so, in words that a person can read, and closes it.
 void refuse_stranger(Caller& caller) {
   constexpr std::string_view kWords =
-      "Tessera: the ranks of a run meet at this port; what you sent is no rank's greeting\r\n";
+      "Tessera: the ranks of a run meet at this port; what you sent is not a rank's greeting\r\n";
   send_all(caller.socket, kWords.data(), kWords.size(), steady_clock::now());
   caller.socket = Socket();
 }

@@ -161,7 +161,7 @@ class MeetingFollower {
       stranger = {Fault::Peer, text(it, " says nothing: it is not rank 0, or hangs", remedy)};
     else
       stranger = {Fault::Usage,
-                  text(it, " is no rank of Tessera (",
+                  text(it, " is not a rank of Tessera (",
                        how.number == EPROTO ? "it says something else" : error_text(how.number),
                        ")", remedy)};
     return false;
@@ -181,11 +181,11 @@ class MeetingFollower {
     const std::string rank_zero = text("rank 0 at ", where_text(where_));
     if (number == EPROTO)
       fail(Fault::Peer, me(), ": ", rank_zero,
-           " does not say what is due; start the same program on all ranks");
+           " sent an unexpected message; start the same program on all ranks");
     if (number == EBADMSG) fail(Fault::Peer, me(), ": ", changed_text(rank_zero));
     fail(Fault::Peer, me(), " has lost ", rank_zero,
-         " before all ranks came up: ", error_text(number),
-         "; see what rank 0 says, and start again");
+         " before all ranks had started: ", error_text(number),
+         "; see the output of rank 0, and start again");
   }
 
   /// Another rank, or this one, is wrong.

@@ -85,7 +85,7 @@ Listening listen_for(const Rendezvous& where, Moment until) {
   std::string why;
   const std::vector<Endpoint> found = addresses_of(where.address, where.port, why, until);
   require(!found.empty(), "no address is known for '", where.address, "' (", where.source,
-          "), where rank 0 is to listen: ", why, "; give its host's name or number");
+          "), where rank 0 should listen: ", why, "; give its host's name or address");
   // The number that this host has by that name in its own tables may be one of the loopback, by
   // which no other host reaches it; a number that is none of this host's may lead here all the
   // same, as one of a container's host.
@@ -95,8 +95,8 @@ Listening listen_for(const Rendezvous& where, Moment until) {
   const int number = errno;
   if (!out.socket.open() && number == EADDRINUSE)
     fail(Fault::Usage, "rank 0 cannot listen at ", where_text(where),
-         ": the port is in use on this host, by another program or run; give another port to all "
-         "ranks (or is this host not that of rank 0, or rank 0 started twice?)");
+         ": the port is in use on this host by another program or run; give another port to all "
+         "ranks (or is rank 0 on another host, or started twice?)");
   if (!out.socket.open())
     fail(Fault::Resource, "rank 0 cannot listen at ", where_text(where), ": ", error_text(number),
          "; ", out_of_files(number) ? kMoreFiles : "give another port to all ranks");

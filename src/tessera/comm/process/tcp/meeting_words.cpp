@@ -48,13 +48,13 @@ Table read_table(std::string_view bytes, int rank, int ranks, const std::string&
   out.listens.resize(static_cast<std::size_t>(ranks));
   const std::size_t right = sizeof(out.world) + out.listens.size() * sizeof(Endpoint);
   if (bytes.size() != right)
-    fail(Fault::Peer, who, " gets a table of ", bytes.size(), " bytes from rank 0, and ", right,
-         " are right; start the same program on all ranks");
+    fail(Fault::Peer, who, " got a table of ", bytes.size(), " bytes from rank 0, but expects ",
+         right, "; start the same program on all ranks");
   std::memcpy(&out.world, bytes.data(), sizeof(out.world));
   std::memcpy(out.listens.data(), bytes.data() + sizeof(out.world), right - sizeof(out.world));
   for (std::size_t r = 1; r < static_cast<std::size_t>(rank); ++r)
     if (!out.listens[r].valid())
-      fail(Fault::Peer, who, " gets a table of rank 0 without an address of rank ", r,
+      fail(Fault::Peer, who, " got a table from rank 0 without an address of rank ", r,
            "; start the same program on all ranks");
   return out;
 }

@@ -11,7 +11,7 @@ namespace {
 void begin_sodium() {
   if (sodium_init() < 0)
     fail(Fault::Resource, "the system gives no random numbers (getrandom, /dev/urandom), without ",
-         "which ranks cannot prove to each other that they are of one run");
+         "which ranks cannot authenticate each other");
 }
 
 template <typename Bytes>
