@@ -22,7 +22,7 @@ completes() {
 expect() {  # WORD OFFERED: among what is offered
   local offered=$1
   shift
-  completes "$@" | grep -qx -- "$offered" || wrong "bash does not complete '$*' to $offered: $(completes "$@" | head -5 | tr '\n' ' ')"
+  completes "$@" | grep -x -- "$offered" >/dev/null || wrong "bash does not complete '$*' to $offered: $(completes "$@" | head -5 | tr '\n' ' ')"
 }
 expect train tessera tr
 expect --steps tessera train --ste
@@ -35,7 +35,7 @@ expect --micro-batch-size rapidformer --task pretraining --micro-b
 touch "$t/model.txt"
 (cd "$t" && expect model.txt tessera train --data mod)
 (cd "$t" && expect model.txt tessera train --resume mod)
-! completes tessera sample --ste | grep -q . || wrong "bash offers --steps of tessera sample"
+! completes tessera sample --ste | grep . >/dev/null || wrong "bash offers --steps of tessera sample"
 
 for program in tessera rapidformer; do
   if command -v zsh >/dev/null; then zsh -n "$t/zsh/vendor-completions/_$program" || wrong "zsh refuses _$program"; fi
