@@ -50,7 +50,9 @@ std::optional<Values> called(Emitter& e, const Graph& graph, NodeId id, const Em
   for (const Value& in : ins)
     parameters.emplace_back(body, text("%a", parameters.size()), in.type());
   if (e.microbatch) inner.microbatch = Value(body, "%m", {Element::I64, {}});
-  inner.key = Value(body, "%key", {Element::U64, {}});
+  // A body of several ops has keys of its own.
+  const bool has_key = graph.node(id).op->attrs.find("key") >= 0;
+  if (has_key) inner.key = Value(body, "%key", {Element::U64, {}});
   const Values outs = written(inner, graph, id, entry, parameters);
   if (body.lines() <= e.options.lines_of_call) return std::nullopt;
   const auto add = [&](const Value& parameter, const Value& argument) {
@@ -59,7 +61,7 @@ std::optional<Values> called(Emitter& e, const Graph& graph, NodeId id, const Em
     arguments.push_back(argument);
   };
   if (e.microbatch) add(*inner.microbatch, *e.microbatch);
-  if (body.written().find("%key") != std::string::npos) add(*inner.key, e.key_of(graph.node(id)));
+  if (has_key) add(*inner.key, e.key_of(graph.node(id)));
   std::vector<Type> types;
   std::vector<std::string> heads;
   for (const Value& parameter : parameters)
