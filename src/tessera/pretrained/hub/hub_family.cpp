@@ -107,18 +107,21 @@ HubTask task_in_hub(const HubFamily& family, const HubConfig& config, TaskGiven 
   const HubTask first{&family.family->tasks.front()};
   if (!config.has("architectures")) return first;
   const HubJson& named = config.json()["architectures"];
+  const auto is_named = [&](std::string_view name) {
+    return std::ranges::any_of(named, [&](const HubJson& each) { return each == name; });
+  };
   const auto is_text = [](const HubJson& name) { return name.is_string(); };
   if (!named.is_array() || !std::ranges::all_of(named, is_text))
     config.refuse("architectures", "it must be a list of names of classes");
   const HubJson* const type = config.find("problem_type");
   for (const FamilyTask& task : family.family->tasks) {
     const HubClass* const its = find_hub_class(family, task.hub_head);
-    if (its != nullptr && std::ranges::find(named, its->name) != named.end())
+    if (its != nullptr && is_named(its->name))
       return {find_hub_task(family, task.hub_head,
                             type != nullptr && is_text(*type) ? type->get<std::string>() : ""),
               true};
   }
-  const bool base = named.empty() || std::ranges::find(named, family.base_class) != named.end();
+  const bool base = named.empty() || is_named(family.base_class);
   if (base || given == TaskGiven::Yes) return first;
   config.refuse("architectures",
                 text("the head of that class is unknown; give --task: ", join(hub_tasks(family))));
