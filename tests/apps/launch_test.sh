@@ -65,7 +65,7 @@ for mesh in --tensor-model-parallel-size --pipeline-model-parallel-size; do
   cmp -s "$folder/one.txt" "$folder/out.log" || wrong "two ranks with $mesh write another text than one"
 done
 [ "$(code_of -n 2 -- sample "$folder/sampled")" = 2 ] || wrong "ranks that have nothing to do have another code than 2"
-[ "$(grep -c '^error: devices 2 are more than' "$folder/out.log")" = 1 ] || wrong "ranks that have nothing to do are not told once"
+[ "$(grep -c '^error: devices 2 is more than' "$folder/out.log")" = 1 ] || wrong "ranks that have nothing to do are not told once"
 [ "$(code_of -n 2 -- sample "$folder/nothing" --tensor-model-parallel-size 2)" = 4 ] || wrong "no checkpoint has another code than 4"
 [ "$(grep -c '^error: ' "$folder/out.log")" = 1 ] || wrong "that there is no checkpoint is not told once"
 
