@@ -75,10 +75,9 @@ std::optional<Values> called(Emitter& e, const Graph& graph, NodeId id, const Em
 }  // namespace
 
 const Emission* find_emission(const OpDef& op) {
-  for (const auto theme :
-       {elementwise_emissions(), activation_emissions(), reduction_emissions(), product_emissions(),
-        move_emissions(), index_emissions(), random_emissions(), model_emissions(),
-        attention_emissions(), optimizer_emissions(), collective_emissions()}) {
+  for (const auto theme : {elementwise_emissions(), reduction_emissions(), product_emissions(),
+                           move_emissions(), index_emissions(), random_emissions(),
+                           model_emissions(), attention_emissions(), collective_emissions()}) {
     for (const Emission& entry : theme) {
       if (entry.op == &op) return &entry;
     }

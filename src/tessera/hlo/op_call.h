@@ -57,7 +57,7 @@ enum class Numbers : std::uint8_t {
 enum class Source : std::uint8_t {
   Primitive,  // an op of StableHLO, or a few
   Expansion,  // as the op's own expansion says
-  Formula,    // a composite op that has no expansion yet: written here
+  Formula,    // a composite op, written here: by places or counters of this rank, in blocks
 };
 
 struct Emission {
@@ -70,7 +70,6 @@ struct Emission {
 
 // The table, by theme.
 std::span<const Emission> elementwise_emissions();
-std::span<const Emission> activation_emissions();
 std::span<const Emission> reduction_emissions();
 std::span<const Emission> product_emissions();
 std::span<const Emission> move_emissions();
@@ -78,7 +77,6 @@ std::span<const Emission> index_emissions();
 std::span<const Emission> random_emissions();
 std::span<const Emission> model_emissions();
 std::span<const Emission> attention_emissions();
-std::span<const Emission> optimizer_emissions();
 std::span<const Emission> collective_emissions();
 
 /// An op without an entry is written by its expansion. Null where it has none either.

@@ -7,6 +7,7 @@
 #include "tessera/base/index.h"
 #include "tessera/hlo/levels.h"
 #include "tessera/hlo/module_text.h"
+#include "tessera/ir/builder.h"
 #include "tessera/ir/strategy.h"
 
 namespace tessera::hlo {

@@ -158,7 +158,7 @@ struct OpDef {
   TensorTypes (*infer)(const OpCall&) = nullptr;
   /// The factor rule; called when result types are known.
   Factors (*factors)(const OpCall&) = nullptr;
-  /// Required where a rule has a stat factor.
+  /// Required where a rule has a stat factor, or a backend has no other way to compute it.
   void (*expand)(ExpandCall&) = nullptr;
   /// Null: not differentiable, its operands get no cotangent.
   void (*grad)(GradCall&) = nullptr;

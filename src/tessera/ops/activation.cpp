@@ -11,6 +11,7 @@ constexpr double kHalfRoot = 0.70710678118654752;          // 1 / sqrt(2)
 constexpr double kRootTwoOverPi = 0.79788456080286536;     // sqrt(2 / pi)
 constexpr double kInverseRootTwoPi = 0.39894228040143268;  // 1 / sqrt(2 pi)
 constexpr double kCubic = 0.044715;                        // of the tanh form
+constexpr double kFar = 40;
 
 template <typename T>
 T sigmoid_of(T x) {
@@ -43,12 +44,11 @@ struct GeluErf {
     return T(0.5) * x * (T(1) + std::erf(x * T(kHalfRoot)));
   }
 };
-/// x, at most 40 away from 0: the slopes of gelu are constant beyond, where the formulas would
+/// x, at most kFar away from 0: the slopes of gelu are constant beyond, where the formulas would
 /// multiply infinity by 0.
 template <typename T>
 T within_formulas(T x) {
-  constexpr T kFar = 40;
-  return x < -kFar ? -kFar : x > kFar ? kFar : x;
+  return x < T(-kFar) ? T(-kFar) : x > T(kFar) ? T(kFar) : x;
 }
 struct GeluErfSlope {
   template <typename T>
@@ -115,13 +115,47 @@ Factors linear_in_dy(const OpCall& c) { return elementwise_factors(c, Linear::Ea
 
 double ten_per_element(const OpCall& c) { return 10.0 * static_cast<double>(c.out(0).numel()); }
 
+/// tanh(sqrt(2 / pi) (x + 0.044715 x^3))
+Value bend(Value x) { return tanh((x + x * x * x * kCubic) * kRootTwoOverPi); }
+
+void expand_relu(ExpandCall& e) {
+  const Value x = e.in(0), zero = x.builder().constant(0, x.dtype());
+  e.out(0) = select(less(x, zero), zero, x);
+}
+
+void expand_silu(ExpandCall& e) { e.out(0) = e.in(0) * sigmoid(e.in(0)); }
+
+void expand_silu_grad(ExpandCall& e) {
+  const Value x = e.in(0), s = sigmoid(x);
+  e.out(0) = s * (x * (1.0 - s) + 1.0) * e.in(1);
+}
+
+void expand_gelu(ExpandCall& e) {
+  const Value x = e.in(0);
+  e.out(0) = x * 0.5 * ((e.call.flag("tanh") ? bend(x) : erf(x * kHalfRoot)) + 1.0);
+}
+
+void expand_gelu_grad(ExpandCall& e) {
+  Builder& builder = e.in(0).builder();
+  const auto far = [&](double at) { return builder.constant(at, e.in(0).dtype()); };
+  const Value x = minimum(maximum(e.in(0), far(-kFar)), far(kFar));
+  if (e.call.flag("tanh")) {
+    const Value t = bend(x), inner = (x * x * (3 * kCubic) + 1.0) * kRootTwoOverPi;
+    e.out(0) = ((t + 1.0) * 0.5 + x * 0.5 * (1.0 - t * t) * inner) * e.in(1);
+  } else {
+    const Value density = exp(x * x * -0.5) * kInverseRootTwoPi;
+    e.out(0) = ((erf(x * kHalfRoot) + 1.0) * 0.5 + x * density) * e.in(1);
+  }
+}
+
 constexpr OpDef activation(std::string_view name, std::string_view doc, Reference reference,
-                           void (*grad)(GradCall&)) {
+                           void (*expand)(ExpandCall&), void (*grad)(GradCall&)) {
   OpDef op;
   op.name = name;
   op.doc = doc;
   op.infer = float_type;
   op.factors = elementwise::not_linear;
+  op.expand = expand;
   op.grad = grad;
   op.flops = ten_per_element;
   op.reference = reference;
@@ -130,8 +164,9 @@ constexpr OpDef activation(std::string_view name, std::string_view doc, Referenc
   return op;
 }
 
-constexpr OpDef activation_grad(std::string_view name, std::string_view doc, Reference reference) {
-  OpDef op = activation(name, doc, reference, nullptr);
+constexpr OpDef activation_grad(std::string_view name, std::string_view doc, Reference reference,
+                                void (*expand)(ExpandCall&)) {
+  OpDef op = activation(name, doc, reference, expand, nullptr);
   op.infer = grad_type;
   op.factors = linear_in_dy;
   op.in_place = {InPlace{0, 0}, InPlace{0, 1}};
@@ -141,32 +176,35 @@ constexpr OpDef activation_grad(std::string_view name, std::string_view doc, Ref
 }  // namespace
 
 // The slope at 0 is 0, and y > 0 exactly where x > 0: x is not kept.
-constinit const OpDef kRelu =
-    activation("relu", "max(x, 0)", {map<Relu, float>, map<Relu, double>}, [](GradCall& g) -> void {
-      const Value zero = g.out(0).builder().constant(0, g.out(0).dtype());
-      g.din(0) = select(less(zero, g.out(0)), g.dout(0), zero);
-    });
+constinit const OpDef kRelu = activation("relu", "max(x, 0)", {map<Relu, float>, map<Relu, double>},
+                                         expand_relu, [](GradCall& g) -> void {
+                                           const Value zero =
+                                               g.out(0).builder().constant(0, g.out(0).dtype());
+                                           g.din(0) = select(less(zero, g.out(0)), g.dout(0), zero);
+                                         });
 
-constinit const OpDef kSilu = activation(
-    "silu", "x * sigmoid(x)", {map<Silu, float>, map<Silu, double>}, [](GradCall& g) -> void {
-      g.din(0) = g.dout(0).builder().add(kSiluGrad, {g.in(0), g.dout(0)});
-    });
+constinit const OpDef kSilu =
+    activation("silu", "x * sigmoid(x)", {map<Silu, float>, map<Silu, double>}, expand_silu,
+               [](GradCall& g) -> void {
+                 g.din(0) = g.dout(0).builder().add(kSiluGrad, {g.in(0), g.dout(0)});
+               });
 constinit const OpDef kSiluGrad =
     activation_grad("silu_grad", "(x, dy) -> dx of silu",
-                    {map_grad<SiluSlope, float>, map_grad<SiluSlope, double>});
+                    {map_grad<SiluSlope, float>, map_grad<SiluSlope, double>}, expand_silu_grad);
 
 constinit const OpDef kGelu = [] {
   OpDef op = activation(
       "gelu", "x times the normal distribution's cumulative probability of x, or its tanh form",
-      {gelu_reference<float>, gelu_reference<double>}, [](GradCall& g) -> void {
+      {gelu_reference<float>, gelu_reference<double>}, expand_gelu, [](GradCall& g) -> void {
         g.din(0) = g.dout(0).builder().add(kGeluGrad, {g.in(0), g.dout(0)}, {g.call.flag("tanh")});
       });
   op.attrs = {{"tanh", AttrKind::Bool}};
   return op;
 }();
 constinit const OpDef kGeluGrad = [] {
-  OpDef op = activation_grad("gelu_grad", "(x, dy) -> dx of gelu",
-                             {gelu_grad_reference<float>, gelu_grad_reference<double>});
+  OpDef op =
+      activation_grad("gelu_grad", "(x, dy) -> dx of gelu",
+                      {gelu_grad_reference<float>, gelu_grad_reference<double>}, expand_gelu_grad);
   op.attrs = {{"tanh", AttrKind::Bool}};
   return op;
 }();

@@ -1,5 +1,6 @@
 #pragma once
-/// An op with stat factors, written as ops without: where such a factor is split over ranks.
+/// An op written as simpler ones: where one of its stat factors is split over ranks, and where a
+/// backend has no kernel for it.
 
 #include <vector>
 

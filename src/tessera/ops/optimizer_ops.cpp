@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tessera/ops/elementwise.h"
 #include "tessera/ops/reference.h"
 
 namespace tessera {
@@ -112,6 +113,54 @@ void sgd_reference(RefCall& c) {
   rounded_reference<T>(c, 2);
 }
 
+// ---- the same as ops
+
+struct NewMoments {
+  Value m, v;
+};
+
+NewMoments new_moments(const ExpandCall& e, Value g) {
+  const double beta1 = e.call.number("beta1"), beta2 = e.call.number("beta2");
+  return {e.in(1) * beta1 + g * (1 - beta1), e.in(2) * beta2 + g * g * (1 - beta2)};
+}
+
+Value step_by(const ExpandCall& e, const NewMoments& n, Value correction1, Value correction2) {
+  return n.m / correction1 / (sqrt(n.v / correction2) + e.call.number("eps"));
+}
+
+/// The new values where the step is ok, else the old ones; and the copy of the first.
+void finish_update(ExpandCall& e, Value ok, const std::vector<Value>& after,
+                   const std::vector<Value>& before) {
+  for (std::size_t i = 0; i < after.size(); ++i)
+    e.out(static_cast<int>(i)) = select(ok, after[i], before[i]);
+  const int copy = static_cast<int>(after.size());
+  if (copy < e.call.num_out()) e.out(copy) = cast(e.out(0), e.call.out(0).dtype);
+}
+
+void expand_adam(ExpandCall& e) {
+  const Value p = e.in(0), scaled = e.in(3) * e.in(5);
+  const double decay = e.call.number("weight_decay");
+  const bool decoupled = e.call.flag("decoupled");
+  const NewMoments n = new_moments(e, decoupled ? scaled : scaled + p * decay);
+  const Value bare = step_by(e, n, e.in(6), e.in(7)), step = decoupled ? bare + p * decay : bare;
+  finish_update(e, e.in(8), {p - e.in(4) * step, n.m, n.v}, {p, e.in(1), e.in(2)});
+}
+
+void expand_lamb_direction(ExpandCall& e) {
+  const NewMoments n = new_moments(e, e.in(3) * e.in(4));
+  const Value u = step_by(e, n, e.in(5), e.in(6)) + e.in(0) * e.call.number("weight_decay");
+  const Value none = u.builder().constant(0, u.dtype());
+  finish_update(e, e.in(7), {u, n.m, n.v}, {none, e.in(1), e.in(2)});
+}
+
+void expand_sgd(ExpandCall& e) {
+  const double momentum = e.call.number("momentum");
+  const Value p = e.in(0), g = e.in(2) * e.in(4) + p * e.call.number("weight_decay");
+  const Value u = e.in(1) * momentum + g;
+  const Value step = e.call.flag("nesterov") ? g + u * momentum : u;
+  finish_update(e, e.in(5), {p - e.in(3) * step, u}, {p, e.in(1)});
+}
+
 }  // namespace
 
 constinit const OpDef kAdam = {
@@ -132,6 +181,7 @@ constinit const OpDef kAdam = {
     .factors = [](const OpCall& c) -> Factors {
       return updated_factors(c, "..., ..., ..., ..., , , , ,", "..., ..., ...");
     },
+    .expand = expand_adam,
     .flops = [](const OpCall& c) -> double { return 15.0 * static_cast<double>(c.in(0).numel()); },
     .reference = {adam_reference<float>, adam_reference<double>},
     .in_place = {{{0, 0}, {1, 1}, {2, 2}}},
@@ -153,6 +203,7 @@ constinit const OpDef kLambDirection = {
     .factors = [](const OpCall& c) -> Factors {
       return Factors::parse("..., ..., ..., ..., , , , -> ..., ..., ...", c.ndims());
     },
+    .expand = expand_lamb_direction,
     .flops = [](const OpCall& c) -> double { return 14.0 * static_cast<double>(c.in(0).numel()); },
     .reference = {lamb_direction_reference<float>, lamb_direction_reference<double>},
     .in_place = {{{0, 3}, {1, 1}, {2, 2}}},
@@ -174,6 +225,7 @@ constinit const OpDef kSgd = {
     .factors = [](const OpCall& c) -> Factors {
       return updated_factors(c, "..., ..., ..., , ,", "..., ...");
     },
+    .expand = expand_sgd,
     .flops = [](const OpCall& c) -> double { return 7.0 * static_cast<double>(c.in(0).numel()); },
     .reference = {sgd_reference<float>, sgd_reference<double>},
     .in_place = {{{0, 0}, {1, 1}}},

@@ -21,7 +21,8 @@ class MenuMaker {
     bytes_ = bytes_moved(call);
     undecided_.rule = &rule_;
     for (int i = 0; i < call.num_in(); ++i) undecided_.ins.push_back({&call.in(i), axes_.whole()});
-    if (call.op().expand != nullptr) build_expansion();
+    if (std::ranges::any_of(rule_.list, [](const Factor& f) { return f.kind == FactorKind::Stat; }))
+      build_expansion();
     if (use.any_gradient()) build_gradient();
   }
 
