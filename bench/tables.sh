@@ -18,6 +18,9 @@
 #   f32-products
 #              BERT-base and GPT-2 small in f32 with products by AMX, by multiply-adds, and as Tessera chooses: two tables,
 #              f32-products-bert and f32-products-gpt2. They need a processor with AMX
+#   accelerator
+#              a step on the devices of a plugin, XLA's for processors unless --device names another, beside JAX on the same
+#              file: a tiny and a small GPT-2, each on one device and on two, so four tables
 #   bert, gpt  mixed precision, graph optimization, ZeRO, tensor parallel and stages, alone and together, on two devices
 #   quick      a smoke run of seconds, whose figures mean nothing; into runs/bench
 #
@@ -80,6 +83,12 @@ if [ "$table" = f32-products ]; then
   exit $code
 fi
 
+if [ "$table" = accelerator ]; then
+  code=0
+  for part in {tiny,small}-{1,2}; do bench/tables.sh accelerator-$part "$@" || code=$?; done
+  exit $code
+fi
+
 peer=()
 if [ -x build/peers/bin/python ]; then peer=(--peer build/peers/bin/python); fi
 flags=()
@@ -116,6 +125,12 @@ case $table in
     bf16=()
     products gpt2-small 1 --batch 8
     products gpt2-small 2 --batch 8 ;;
+  accelerator-tiny-[12] | accelerator-small-[12])
+    flags=(--preset gpt2-tiny --device pjrt:cpu --devices "${table##*-}" --warmup 3 --turns 5 "${peer[@]}")
+    case $table in
+      *tiny*) flags+=(--steps 40) ;;
+      *small*) flags+=(--layers 4 --width 256 --heads 8 --context 256 --steps 8) ;;
+    esac ;;
   quick)
     flags=(--preset gpt2-tiny --threads "$threads" --steps 2 --turns 2 "${peer[@]}" --switches bf16) ;;
   pipeline)

@@ -4,8 +4,9 @@
     build/peers/bin/python bench/peers/jax_turn.py SPEC.json
 
 Weights, batches and learning rates are given, so that in float32 without dropout the losses are Tessera's but for
-rounding. SPEC.json is the task that turn_task.py describes; the mode is eager alone. bf16: parameters and what they are
-multiplied by are rounded to it, norms, softmax, losses, gradients and AdamW are float32.
+rounding. SPEC.json is the task that turn_task.py describes; the mode is eager, of one device, or dp: a batch is shared out
+to all. bf16: parameters and what they are multiplied by are rounded to it, norms, softmax, losses, gradients and AdamW
+are float32.
 
 The models are plain functions of a dictionary that has parameters under Tessera's names. The step, from the batch to new
 parameters, is one function under jit, to which parameters and moments are donated. It is compiled in the first step.
@@ -15,6 +16,7 @@ The pool of threads of XLA is as large as the number of cores on which the proce
 device, and all its other threads keep to the same cores: therefore the process keeps to as many cores as it is to have
 threads.
 """
+import importlib.util
 import math
 import os
 import sys
@@ -28,10 +30,12 @@ from turn_task import IGNORED, require
 try:
     import jax
     import jax.numpy as jnp
+    from jax._src.xla_bridge import register_plugin
+    from jax.sharding import Mesh, NamedSharding, PartitionSpec
 except ImportError:
     jax = None
 
-FAMILIES = {"eager": ("gpt2", "bert")}
+FAMILIES = {"eager": ("gpt2", "bert"), "dp": ("gpt2", "bert")}
 
 
 def main():
@@ -46,19 +50,38 @@ def main():
 
 def train(spec):
     """Returns the peak of memory."""
-    os.sched_setaffinity(0, spec.cores[:1] or sorted(os.sched_getaffinity(0))[: spec.threads])
-    jax.config.update("jax_platforms", "cpu")
-    state = load(spec)
-    step_of = jax.jit(make_step(spec), donate_argnums=0)
+    mesh = Mesh(devices_of(spec), ("data",))
+    whole, part = (NamedSharding(mesh, PartitionSpec(*axes)) for axes in ((), ("data",)))
+    state = jax.device_put(load(spec), whole)
+    step_of = jax.jit(make_step(spec), donate_argnums=0, in_shardings=(whole, part, whole, whole),
+                      out_shardings=whole)
     batches = turn_task.Batches(spec)
     turn_task.tell_start(spec, sum(a.size for a in state["parameters"].values()), f"JAX {jax.__version__}")
     for step, rate in enumerate(spec.rates):
         begin = time.perf_counter()
         missing = [1 - beta ** (step + 1) for beta in (spec.beta1, spec.beta2)]
-        state, loss = jax.block_until_ready(step_of(state, batches.of(step), step, rate, missing))
+        numbers = np.array([rate, *missing], np.float32)  # one copy
+        state, loss = jax.block_until_ready(step_of(state, batches.of(step), step, numbers))
         seconds = time.perf_counter() - begin
         turn_task.tell_step(seconds, loss.item())
     return turn_task.peak_rss_bytes()
+
+
+def devices_of(spec):
+    if not spec.plugin:
+        os.sched_setaffinity(0, spec.cores[:1] or sorted(os.sched_getaffinity(0))[: spec.threads])
+        jax.config.update("jax_platforms", "cpu")
+        return jax.devices()
+    # By this name JAX knows what is special about a device; any other name is as good as the next.
+    name = spec.device if spec.device in ("cuda", "rocm", "tpu") else "plugin"
+    if importlib.util.find_spec("jax_plugins") is None or name == "plugin":
+        cpus = {"cpu_device_count": spec.devices} if "cpu" in os.path.basename(spec.plugin) else {}
+        register_plugin(name, library_path=spec.plugin, options=cpus)
+    jax.config.update("jax_platforms", name)
+    if spec.dtype == "f32":
+        jax.config.update("jax_default_matmul_precision", "highest")
+    require(len(jax.devices()) >= spec.devices, f"the plugin has {len(jax.devices())} devices, not {spec.devices}")
+    return jax.devices()[: spec.devices]
 
 
 def shapes_of(spec):
@@ -114,7 +137,8 @@ def load(spec):
 
 
 def make_step(spec):
-    def step_of(state, batch, step, rate, missing):
+    def step_of(state, batch, step, numbers):
+        rate, missing = numbers[0], numbers[1:]
         key = jax.random.fold_in(jax.random.key(100), step)
         loss, gradients = jax.value_and_grad(lambda p: Model(spec, p, key).loss(batch))(state["parameters"])
         if spec.clip > 0:

@@ -123,9 +123,9 @@ def loss_of(logits, labels, count=None):
     return F.cross_entropy(rows, labels, reduction="sum") / count
 
 
-def precision(dtype):
+def precision(dtype, device="cpu"):
     """What forward runs in: autocast computes products in bf16, and norms, softmax and losses in f32."""
-    return torch.autocast("cpu", dtype=torch.bfloat16) if dtype == "bf16" else contextlib.nullcontext()
+    return torch.autocast(device, dtype=torch.bfloat16) if dtype == "bf16" else contextlib.nullcontext()
 
 
 def make_optimizer(model, shape):

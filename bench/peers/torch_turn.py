@@ -5,8 +5,9 @@
 
 Weights, batches and learning rates are given, so that in float32 without dropout the losses are Tessera's but for
 rounding. SPEC.json is the task that turn_task.py describes. bf16 is that of autocast. The mode is eager, of one process, or
-ddp (DistributedDataParallel), fsdp2 (fully_shard of every block) or tp (DTensor), which knows gpt2 alone. Processes meet
-over gloo; with ddp and fsdp2 each has a part of the batch. The models are those of torch_models.py.
+compile (torch.compile), or ddp (DistributedDataParallel), fsdp2 (fully_shard of every block) or tp (DTensor), which knows
+gpt2 alone. Processes meet over gloo; with ddp and fsdp2 each has a part of the batch. The models are those of
+torch_models.py. Of devices, eager and compile use a GPU where Tessera does.
 
 Seconds of a step are those of the slowest process, from before its batch is made of tensors until gradients are cleared.
 A loss is the mean over all that counts in the whole batch, and so are the gradients, however many labels each process
@@ -33,7 +34,7 @@ import torch_models
 import turn_task
 from turn_task import IGNORED, require
 
-FAMILIES = {"eager": ("gpt2", "bert"), "ddp": ("gpt2", "bert"), "fsdp2": ("gpt2", "bert"), "tp": ("gpt2",)}
+FAMILIES = {"eager": ("gpt2", "bert"), "compile": ("gpt2", "bert"), "ddp": ("gpt2", "bert"), "fsdp2": ("gpt2", "bert"), "tp": ("gpt2",)}
 # What torch_models.Model calls an input, where that is not Tessera's name.
 INPUTS = {"next": "follows", "mask": "seen", "masked_positions": "masked"}
 # Parts of names of parameters, Tessera's and those of torch_models.Model.
@@ -47,7 +48,7 @@ def main():
         if len(sys.argv) != 2:
             raise ValueError("usage: torch_turn.py SPEC.json")
         spec = read_spec(sys.argv[1])
-        peak = train(0, spec) if spec.mode == "eager" else train_in_processes(spec)
+        peak = train(0, spec) if is_alone(spec) else train_in_processes(spec)
         turn_task.tell_end(peak)
     except Exception as error:  # whatever it is, the reader is told
         turn_task.tell_end(failure=sentence(error))
@@ -65,6 +66,16 @@ def read_spec(path):
     require(spec.mode != "tp" or spec.heads % spec.processes == 0,
             f"{spec.heads} heads are not to be shared out to {spec.processes} processes")
     return spec
+
+
+def is_alone(spec):
+    return spec.mode in ("eager", "compile")
+
+
+def device_of(spec):
+    """In PyTorch's words, as which a GPU of AMD is one of CUDA."""
+    require(spec.device != "tpu", "PyTorch is not measured on TPUs")
+    return "cuda" if spec.device in ("cuda", "rocm") else "cpu"
 
 
 def parts_of(spec):
@@ -115,13 +126,15 @@ def train(rank, spec):
         for group in optimizer.param_groups:
             group["lr"] = rate
         with loss_parallel() if spec.mode == "tp" else contextlib.nullcontext():
-            with torch_models.precision(spec.dtype):
+            with torch_models.precision(spec.dtype, device_of(spec)):
                 loss = run(**batch)
             loss.backward()
         if shape.clip > 0:
             clip_gradients(model, shape.clip)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
+        if device_of(spec) == "cuda":
+            torch.cuda.synchronize()
         seconds = over_processes(spec, time.perf_counter() - begin, dist.ReduceOp.MAX)
         loss = over_processes(spec, whole(loss).item(), dist.ReduceOp.SUM) / spec.processes
         if rank == 0:
@@ -162,7 +175,9 @@ def parallel(spec, shape):
         policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
         for module in [*model.blocks, model]:
             fully_shard(module, mesh=mesh, **({"mp_policy": policy} if spec.dtype == "bf16" else {}))
-    load(model.to_empty(device="cpu"), spec.weights)
+    load(model.to_empty(device=device_of(spec)), spec.weights)
+    if spec.mode == "compile":
+        return model, torch.compile(model)
     # Buckets are views of gradients, so that nothing is copied between them.
     return model, DistributedDataParallel(model, gradient_as_bucket_view=True) if spec.mode == "ddp" else model
 
@@ -211,11 +226,12 @@ class Batches:
     def __init__(self, spec, rank):
         self.batches = turn_task.Batches(spec)
         self.parts, self.part = parts_of(spec), rank % parts_of(spec)
+        self.device = device_of(spec)
 
     def of(self, step):
         whole_batch = {INPUTS.get(name, name): torch.from_numpy(values).long()
                        for name, values in self.batches.of(step).items()}
-        out = {name: values.chunk(self.parts)[self.part] for name, values in whole_batch.items()}
+        out = {name: values.chunk(self.parts)[self.part].to(self.device) for name, values in whole_batch.items()}
         return out | {"counts": [self.counted(whole_batch.get(name)) for name in ("labels", "follows")]}
 
     def counted(self, labels):
@@ -239,7 +255,7 @@ def whole(value):
 
 
 def over_processes(spec, value, operation):
-    if spec.mode == "eager":
+    if is_alone(spec):
         return value
     value = torch.tensor(value, dtype=torch.float64)
     dist.all_reduce(value, operation)

@@ -10,12 +10,15 @@ The task is a file of JSON with these names:
     dtype               f32, or bf16 where products are computed
     mode                one of those that the program knows
     processes, threads  threads are those of each process
+    device              cpu, or what Tessera calls the plugin that it runs on, such as cuda
+    plugin              the file of that; empty: none
+    devices             of the plugin
     cores               the core of each process; empty: not pinned
     weights             a file of safetensors with Tessera's parameters, each of them whole
     inputs              [{"name": "ids", "shape": [batch, context]}, ...]
     batches             a file of little-endian int32: for each step, for each input in that order, all its elements
 
-tied_head may be missing: true.
+What may be missing: tied_head, true; device, cpu; plugin, none; devices, 1.
 
 The first line that is told says what is trained; then comes one for each step, and at the end one with the code 0 or,
 of an error, 1 and a message.
@@ -32,6 +35,7 @@ NAMES = ("family", "layers", "heads", "width", "ffn_width", "context", "vocabula
          "cores", "weights", "batches", "inputs")
 INPUTS = ("ids", "labels", "types", "next", "mask", "masked_positions")
 DTYPES = ("f32", "bf16")
+STANDARD = {"tied_head": True, "device": "cpu", "plugin": "", "devices": 1}
 IGNORED = -100  # the label of what does not count: Tessera's and cross_entropy's
 
 
@@ -40,7 +44,7 @@ def tell(line):
 
 
 def tell_start(spec, parameters, library):
-    tell({"parameters": parameters, "tokens_per_step": spec.batch * spec.context, "devices": spec.processes,
+    tell({"parameters": parameters, "tokens_per_step": spec.batch * spec.context, "devices": max(spec.processes, spec.devices),
           "flops_per_step": 0, "planned_bytes": 0, "planned_host_bytes": 0, "kernels": [library]})
 
 
@@ -65,14 +69,16 @@ def require(holds, otherwise):
 def read_spec(path, families):
     """`families`: of each mode that the program knows, those whose models it trains."""
     with open(path, encoding="utf-8") as file:
-        spec = types.SimpleNamespace(**({"tied_head": True} | json.load(file)))
+        spec = types.SimpleNamespace(**(STANDARD | json.load(file)))
     lacking = [name for name in NAMES if not hasattr(spec, name)]
     require(not lacking, f"{path} lacks {', '.join(lacking)}")
     require(spec.mode in families, f"mode is {spec.mode}; it can be {', '.join(families)}")
     require(spec.family in families[spec.mode], f"mode {spec.mode} does not know models of the family {spec.family}")
     require(spec.dtype in DTYPES, f"dtype is {spec.dtype}; it can be {', '.join(DTYPES)}")
     require(spec.processes >= 1 and spec.threads >= 1, "processes and threads must be at least 1")
-    require(spec.mode != "eager" or spec.processes == 1, f"mode eager is one process, not {spec.processes}")
+    require(spec.mode not in ("eager", "compile", "dp") or spec.processes == 1,
+            f"mode {spec.mode} is one process, not {spec.processes}")
+    require(spec.batch % spec.devices == 0, f"a batch of {spec.batch} is not to be shared out to {spec.devices} devices")
     require(not spec.cores or len(spec.cores) >= spec.processes,
             f"cores names {len(spec.cores)} for {spec.processes} processes")
     unknown = [put["name"] for put in spec.inputs if put["name"] not in INPUTS]

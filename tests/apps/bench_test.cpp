@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "apps/command_test.h"
+#include "repo_file.h"
 #include "tessera/apps/switches.h"
 
 namespace tessera {
@@ -150,6 +151,27 @@ TEST_F(BenchCommand, APeerIsMeasuredWhereItsLossesAreOurs) {
   const nlohmann::json llama = json("--turns 1 --peer @/python --family llama");
   EXPECT_EQ(llama["peer_problems"],
             nlohmann::json({"no peer has models of family llama, only of gpt2 and bert"}));
+}
+
+/// Of a run on a plugin, peers are given its file and the number of its devices.
+TEST_F(BenchCommand, APeerIsOnThePluginOfTheRun) {
+  const fs::path plugin = repo_file("build/plugins/cpu");
+  if (!fs::exists(plugin)) GTEST_SKIP() << "no plugin in " << plugin << ": ./dev accelerator cpu";
+  const std::string path =
+      folder_.write("python", "#!/bin/sh\ncat \"$2\" >>" + (folder_ / "tasks") + "\necho >>" +
+                                  (folder_ / "tasks"));
+  fs::permissions(path, fs::perms::owner_all);
+  const nlohmann::json told =
+      json("--turns 1 --layers 1 --device pjrt:cpu --devices 2 --peer " + path);
+  EXPECT_EQ(told["peer_problems"].size(), 2) << "it makes no steps: " << told["peer_problems"];
+  std::istringstream tasks(read(folder_ / "tasks"));
+  for (std::string line; std::getline(tasks, line);) {
+    const nlohmann::json task = nlohmann::json::parse(line);
+    EXPECT_EQ(task["device"], "cpu");
+    EXPECT_EQ(task["devices"], 1) << "losses are compared on one device";
+    EXPECT_EQ(fs::path(task["plugin"].get<std::string>()).extension(), ".so");
+    EXPECT_TRUE(fs::exists(task["plugin"].get<std::string>()));
+  }
 }
 
 /// A user's own programs, which tell nothing but the seconds of their steps.

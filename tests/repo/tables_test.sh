@@ -39,6 +39,10 @@ run gpt2-step --threads 1 --beside "mine=program --steps 2" || wrong "a table fa
 grep -q 'products alone, f32, 1 threads=.*--threads 1 ' "$work/out" || wrong "products are not on the caller's threads"
 [ "$(grep -cx -- --steps "$work/out")" = 1 ] || wrong "words inside a value are taken for flags"
 
+SAYS=four run accelerator --device pjrt:cuda || wrong "a table fails: $(cat "$work/err")"
+[ "$(cat "$work"/bench/results/*-accelerator-{tiny,small}-{1,2}.json)" = fourfourfourfour ] || wrong "one of four results is lost"
+[ "$(grep -cx pjrt:cuda "$work/out") $(grep -cx pjrt:cpu "$work/out")" = "4 0" ] || wrong "--device does not take the place of the table's"
+
 # A table that waits for a processor.
 echo 'flags : amx_bf16' >"$work/with" && echo 'flags : avx2' >"$work/without"
 SAYS=both CPUINFO=$work/with run f32-products --turns 2 || wrong "a table fails: $(cat "$work/err")"

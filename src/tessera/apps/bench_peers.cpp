@@ -12,6 +12,7 @@
 #include "tessera/files/file.h"
 #include "tessera/files/safetensors.h"
 #include "tessera/launch/ranks.h"
+#include "tessera/pjrt/plugin.h"
 #include "tessera/train/output_folder.h"
 #include "tessera/train/prepare.h"
 
@@ -55,6 +56,13 @@ void write_weights(const std::string& run, const std::string& file) {
 }
 
 const auto kNoStep = [](std::int64_t) {};
+
+/// Of the plugin that a run is on; empty: on processors.
+std::string plugin_file(const RunConfig& run) {
+  if (plugin_of(run).empty()) return "";
+  const std::string file = pjrt::find_plugin(plugin_of(run), plugins_folder());
+  return fs::absolute(file).string();
+}
 
 /// A program that the sources bring, or the installed one, beside this command.
 std::string path_of(const std::string& peer) {
@@ -115,7 +123,7 @@ std::string Peers::make_data(const RunConfig& run, const TurnLength& length,
     Problems problems;
     const auto prepared = prepare_run(data, problems);
     problems.raise();
-    write_peer_data(*prepared, length.all(), folder_);
+    write_peer_data(*prepared, plugin_file(run), length.all(), folder_);
   };
   return measured_turn(work(write), none, kNoStep, stop).failure;
 }
@@ -127,7 +135,7 @@ void Peers::compare(const Turn& ours, const TurnLength& length, const std::atomi
     if (run.maker != compared) {
       compared = run.maker;
       PeerRun plain = run;
-      plain.dtype = "f32", plain.mode = "eager", plain.processes = 1;
+      plain.dtype = "f32", plain.mode = "eager", plain.processes = plain.devices = 1;
       const Turn theirs = measured_turn(body(plain, ours.rates, true), length, kNoStep, stop);
       problem = theirs.failure.empty() ? difference_of_losses(ours.losses, theirs.losses)
                                        : failure_text(theirs.failure, said());

@@ -16,12 +16,28 @@ namespace tessera {
 namespace {
 
 constexpr const char *kModelFile = "/model.json", *kBatchesFile = "/batches.bin";
-struct Maker {
-  const char *name, *program;
-  bool on_several;  // it has modes for several devices
-};
-constexpr Maker kMakers[] = {{"PyTorch", "torch_turn.py", true}, {"JAX", "jax_turn.py", false}};
 constexpr std::string_view kCausal = "gpt2", kMasked = "bert";  // families
+
+/// A way in which a library trains.
+struct Way {
+  const char *maker, *program, *mode, *name;
+  bool on_plugin = false;      // of a run on a plugin; else of one on processors
+  bool on_several = false;     // on all devices; else on one
+  std::string_view only = "";  // family that it knows; empty: all that peers have
+};
+constexpr const char *kTorch = "PyTorch", *kJax = "JAX";
+constexpr const char *kTorchTurn = "torch_turn.py", *kJaxTurn = "jax_turn.py";
+constexpr const char* kMakers[] = {kTorch, kJax};
+constexpr Way kWays[] = {
+    {kTorch, kTorchTurn, "eager", ""},
+    {kTorch, kTorchTurn, "ddp", " DDP", false, true},
+    {kTorch, kTorchTurn, "fsdp2", " FSDP2", false, true},
+    {kTorch, kTorchTurn, "tp", " TP", false, true, kCausal},
+    {kTorch, kTorchTurn, "compile", " compile", true},
+    {kJax, kJaxTurn, "eager", ""},
+    {kJax, kJaxTurn, "eager", "", true},
+    {kJax, kJaxTurn, "dp", " dp", true, true},
+};
 constexpr double kSameLoss = 1e-3;  // relative: f32 summed in another order, for some steps
 
 }  // namespace
@@ -38,29 +54,32 @@ std::string why_no_peer(const RunConfig& config) {
 }
 
 std::vector<PeerRun> peer_runs(const RunConfig& config, std::int64_t threads) {
-  const bool gpt2 = config.model.family.name() == kCausal;
   const Isa isa = config.choices.value_or(machine_choices()).isa;
+  const bool on_plugin = !plugin_of(config).empty(), narrow = precision_of(config).has_value();
   const std::int64_t devices = config.parallel.devices;
+  std::vector<const char*> dtypes;
+  if (!on_plugin || !narrow) dtypes.push_back("f32");
+  if (narrow || (!on_plugin && multiplies_16_bit(DType::BF16, isa))) dtypes.push_back("bf16");
   std::vector<PeerRun> out;
-  for (const Maker& maker : kMakers) {
-    for (const char* dtype : {"f32", "bf16"}) {
-      const bool bf16 = std::string_view(dtype) == "bf16";
-      if (bf16 && !multiplies_16_bit(DType::BF16, isa) && !precision_of(config)) continue;
-      const auto add = [&](const char* mode, const char* name, std::int64_t processes) {
-        out.push_back({maker.name, maker.program, text(maker.name, name, bf16 ? " bf16" : ""),
-                       dtype, mode, processes, threads});
-      };
-      add("eager", devices == 1 ? "" : " on one device", 1);
-      if (devices == 1 || !maker.on_several) continue;
-      add("ddp", " DDP", devices);
-      add("fsdp2", " FSDP2", devices);
-      if (gpt2) add("tp", " TP", devices);
+  for (const char* maker : kMakers) {
+    for (const char* dtype : dtypes) {
+      for (const Way& way : kWays) {
+        if (std::string_view(way.maker) != maker || way.on_plugin != on_plugin) continue;
+        if (way.on_several && devices == 1) continue;
+        if (!way.only.empty() && way.only != config.model.family.name()) continue;
+        const char* one = way.on_several || devices == 1 ? "" : " on one device";
+        const char* narrowed = std::string_view(dtype) == "bf16" ? " bf16" : "";
+        const std::int64_t all = way.on_several ? devices : 1;
+        out.push_back({way.maker, way.program, text(maker, way.name, one, narrowed), dtype,
+                       way.mode, on_plugin ? 1 : all, threads, on_plugin ? all : 1});
+      }
     }
   }
   return out;
 }
 
-void write_peer_data(const PreparedRun& run, std::int64_t steps, const std::string& folder) {
+void write_peer_data(const PreparedRun& run, const std::string& plugin, std::int64_t steps,
+                     const std::string& folder) {
   const RunConfig& config = run.config;
   const ModelConfig model = with_derived(config.model);
   const Task task = task_of(model);
@@ -81,6 +100,8 @@ void write_peer_data(const PreparedRun& run, std::int64_t steps, const std::stri
                                {"eps", config.optimizer.eps},
                                {"weight_decay", config.optimizer.weight_decay},
                                {"clip", config.optimizer.clip},
+                               {"device", plugin.empty() ? config.device : plugin_of(config)},
+                               {"plugin", plugin},
                                {"batches", folder + kBatchesFile},
                                {"inputs", nlohmann::json::array()}};
   BatchInputs inputs("train");
@@ -115,6 +136,7 @@ std::string write_peer_task(const PeerRun& peer, const std::vector<double>& rate
   if (exact) task_json["dropout"] = 0.0;
   task_json["dtype"] = peer.dtype, task_json["mode"] = peer.mode;
   task_json["processes"] = peer.processes, task_json["threads"] = peer.threads;
+  task_json["devices"] = peer.devices;
   task_json["cores"] = nlohmann::json::array();
   task_json["weights"] = weights;
   task_json["rates"] = rates;

@@ -17,8 +17,9 @@ struct PeerRun {
   std::string program;                      // "torch_turn.py"
   std::string name;                         // "PyTorch bf16"
   std::string dtype = "f32";                // or "bf16"
-  std::string mode = "eager";               // "ddp", "fsdp2", "tp"
+  std::string mode = "eager";               // "ddp", "fsdp2", "tp"; on a plugin "compile", "dp"
   std::int64_t processes = 1, threads = 1;  // of each process
+  std::int64_t devices = 1;                 // of the plugin
 };
 
 /// Why a run has no peer that does the same; empty where it has. `config` is complete.
@@ -26,12 +27,14 @@ std::string why_no_peer(const RunConfig& config);
 
 /// What peers of a run that has them can be measured beside it: on one device and, where their
 /// makers have ways to use several, on as many as the run; in f32, and in bf16 where this processor
-/// multiplies it or the run itself is in 16 bits.
+/// multiplies it or the run itself is in 16 bits. Of a run on a plugin, JAX on the same file, and
+/// PyTorch compiled for the same kind of device, in the floats of the run.
 std::vector<PeerRun> peer_runs(const RunConfig& config, std::int64_t threads);
 
-/// Writes what all peers of a run read, into `folder`: the sizes of the model, and the batches of
-/// so many steps.
-void write_peer_data(const PreparedRun& run, std::int64_t steps, const std::string& folder);
+/// Writes what all peers of a run read, into `folder`: the sizes of the model, the batches of so many
+/// steps, and the device. `plugin`: the file of the one that the run is on; empty: processors.
+void write_peer_data(const PreparedRun& run, const std::string& plugin, std::int64_t steps,
+                     const std::string& folder);
 
 /// Writes what a peer is to do, one learning rate a step. Returns the path, which is its argument.
 /// `weights`: a file of safetensors. With `exact`, dropout is left out.
