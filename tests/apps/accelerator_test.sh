@@ -1,8 +1,9 @@
 #!/bin/bash
-# accelerator_test.sh TESSERA: training on the plugin of CPUs computes what processors compute, on meshes; checkpoints move
-# between the two. Without the plugin only what is refused is looked at: ./dev accelerator cpu brings it.
+# accelerator_test.sh TESSERA PLUGIN: training on the plugin of CPUs computes what processors compute, on meshes; checkpoints move
+# between the two. Without the plugin only what is refused, and what PLUGIN does, is looked at: ./dev accelerator cpu brings
+# it. PLUGIN computes nothing, and fails on demand.
 set -euo pipefail
-tessera=$1
+tessera=$1 plugin=$2
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 wrong() { printf 'accelerator_test: %s\n' "$*" >&2; cat "$folder/err" >&2 || true; exit 1; }
@@ -21,6 +22,29 @@ refused pjrt: "device is 'pjrt:'"
 refused "pjrt:$folder/text.txt" "$folder/text.txt"
 refused "pjrt:$folder/absent.so" "absent.so"
 refused pjrt:nonesuch nonesuch
+# A device that fails: one error, and an end, though the plugin's client cannot be destroyed.
+for call in PJRT_LoadedExecutable_Execute PJRT_Buffer_ToHostBuffer; do
+  for devices in 1 2; do
+    code=0
+    TESSERA_TEST_PLUGIN="fail_at=$call keep_clients=1 devices=2" timeout 60 "$tessera" train --preset gpt2-tiny \
+      --data "$folder/text.txt" --steps 2 --output "$folder/lost-$call-$devices" --device "pjrt:$plugin" \
+      --devices $devices >/dev/null 2>"$folder/err" || code=$?
+    [ $code = 5 ] || wrong "a device that fails at $call ends the command with code $code"
+    grep -qF "$call: INTERNAL: as the test wants it; the plugin or its device failed" "$folder/err" ||
+      wrong "a device that fails at $call is not named"
+    [ "$(grep -c '^error' "$folder/err")" = 1 ] || wrong "not one error"
+  done
+done
+# doctor outlives a plugin that aborts.
+mkdir -p "$folder/bin/plugins/cpu"
+cp "$tessera" "$folder/bin/tessera"
+cp "$plugin" "$folder/bin/plugins/cpu/plugin.so"
+doctor() { TESSERA_TEST_PLUGIN=$1 "$folder/bin/tessera" doctor --no-measure >"$folder/out" 2>"$folder/err" || true; }
+doctor abort_at=PJRT_Client_Create
+grep -q "device pjrt:cpu *no device; .*plugin.so; aborted: signal 6 (Aborted)" "$folder/out" || wrong "$(cat "$folder/out")"
+doctor devices=3
+grep -q "device pjrt:cpu *3 x test, 1000 B each; .*interface 0.106" "$folder/out" || wrong "$(cat "$folder/out")"
+
 refused pjrt:cpu "leave one of the two out" "--profile $folder/trace.json"
 
 [ -d "$(dirname "$tessera")/plugins/cpu" ] || {

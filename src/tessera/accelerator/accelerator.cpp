@@ -57,25 +57,27 @@ std::string devices_text(const pjrt::Client& client) {
   return join(out, "; ");
 }
 
-class Accelerator final : public Backend {
+class PluginBackend final : public Accelerator {
  public:
-  Accelerator(const AcceleratorOptions& options, const pjrt::Plugin& plugin)
+  PluginBackend(const AcceleratorOptions& options, const pjrt::Plugin& plugin)
       : programs_(std::make_shared<LoadedPrograms>(client_of(plugin, options.devices),
-                                                   ProgramCache(options.cache))),
+                                                   options.devices, ProgramCache(options.cache))),
         plans_(make_described_device()),
         name_(name_of(plugin, client().platform_name())) {
     const auto there = static_cast<int>(client().local_devices().size());
     require(there >= options.devices, "devices is ", options.devices, ", and ", name_, " has ",
             there, "; ask for at most as many");
   }
+  ~PluginBackend() override { programs_->let_go(); }
 
   std::string name() const override { return name_; }
   Device& device() const override { return *plans_; }
   bool in_main_memory() const override { return client().platform_name() == "cpu"; }
   bool reads_programs() const override { return true; }
   std::unique_ptr<Engine> start(Plan plan, Communicator* world, EngineOptions) const override {
-    return std::make_unique<AcceleratorEngine>(programs_, std::move(plan), world);
+    return std::make_unique<AcceleratorEngine>(*programs_, std::move(plan), world);
   }
+  bool failed() const override { return programs_->failed() || client().plugin().failed(); }
   double product_rate(double seconds) const override {
     return tessera::product_rate(client(), seconds);
   }
@@ -90,8 +92,8 @@ class Accelerator final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_accelerator(const AcceleratorOptions& options) {
-  return std::make_unique<Accelerator>(options, plugin_of(options));
+std::unique_ptr<Accelerator> make_accelerator(const AcceleratorOptions& options) {
+  return std::make_unique<PluginBackend>(options, plugin_of(options));
 }
 
 CompiledBytes compile_for_gpu(const AcceleratorOptions& options, std::string_view gpu,
@@ -119,22 +121,22 @@ CompiledBytes compile_for_gpu(const AcceleratorOptions& options, std::string_vie
 std::vector<PluginFacts> plugins_there(const std::string& folder) {
   std::vector<PluginFacts> out;
   for (const std::string& name : pjrt::plugin_names()) {
-    PluginFacts facts{.name = name, .file = {}, .version = {}, .devices = {}, .problem = {}};
     try {
-      facts.file = pjrt::find_plugin(name, folder);
+      out.push_back({name, pjrt::find_plugin(name, folder), {}, {}, {}});
     } catch (const Error&) {  // not brought
-      continue;
     }
-    try {
-      const pjrt::Plugin& plugin = pjrt::load_plugin(facts.file);
-      facts.version = to_text(plugin.version());
-      facts.devices = devices_text(client_of(plugin, kAllDevices, /*all_memory=*/false));
-    } catch (const Error& error) {
-      facts.problem = error.what();
-    }
-    out.push_back(std::move(facts));
   }
   return out;
+}
+
+void ask(PluginFacts& plugin) {
+  try {
+    const pjrt::Plugin& loaded = pjrt::load_plugin(plugin.file);
+    plugin.version = to_text(loaded.version());
+    plugin.devices = devices_text(client_of(loaded, kAllDevices, /*all_memory=*/false));
+  } catch (const Error& error) {
+    plugin.problem = error.what();
+  }
 }
 
 }  // namespace tessera

@@ -25,10 +25,18 @@ struct AcceleratorOptions {
   std::string cache = {};  // a folder for compiled programs; empty: none
 };
 
-/// The devices of a plugin, taken into use. All ranks of the process share the backend.
+/// The devices of a plugin, taken into use.
+class Accelerator : public Backend {
+ public:
+  /// A call of the plugin has failed, or was left while it lasted. The process should end without
+  /// destroying this: a device that was lost may never answer. What a run used lives as long.
+  virtual bool failed() const = 0;
+};
+
+/// All ranks of the process share the backend.
 /// Errors: Fault::Usage: no such plugin, fewer devices than asked for. Fault::Resource: a plugin
 /// that does not load, no driver.
-std::unique_ptr<Backend> make_accelerator(const AcceleratorOptions& options);
+std::unique_ptr<Accelerator> make_accelerator(const AcceleratorOptions& options);
 
 /// Compiles a program of a plan that keeps what it computes (ProgramPlan::local) for as many of a
 /// GPU, by its name, as the plan has ranks. None need be here: the plugin has descriptions of them.
@@ -38,11 +46,14 @@ CompiledBytes compile_for_gpu(const AcceleratorOptions& options, std::string_vie
 
 /// A plugin that is there, for `tessera doctor`.
 struct PluginFacts {
-  std::string name, file, version;
+  std::string name, file;
+  std::string version;  // of its interface
   std::string devices;  // "1 x NVIDIA H100 80GB HBM3, 79.6 GiB"; empty: none
   std::string problem;  // in the plugin's words; empty: none
 };
-/// All plugins below the folder, each loaded and asked for its devices.
+/// The names and files of all plugins below the folder.
 std::vector<PluginFacts> plugins_there(const std::string& folder);
+/// Loads it, and asks it for the rest. Some plugins end the process.
+void ask(PluginFacts& plugin);
 
 }  // namespace tessera

@@ -5,14 +5,14 @@
 
 namespace tessera {
 
-AcceleratorEngine::AcceleratorEngine(std::shared_ptr<LoadedPrograms> programs, Plan plan,
-                                     Communicator* world)
-    : programs_(std::move(programs)), plan_(std::move(plan)), world_(world) {
-  const std::vector<const LoadedProgram*> loaded = programs_->load(plan_, world_);
-  for (std::size_t i = 0; i < plan_.programs.size(); ++i) {
-    const ProgramPlan& program = plan_.programs[i];
+AcceleratorEngine::AcceleratorEngine(LoadedPrograms& devices, Plan plan, Communicator* world)
+    : plan_(std::make_shared<const Plan>(std::move(plan))),
+      world_(world),
+      session_(devices.open(plan_, world)) {
+  for (std::size_t i = 0; i < plan_->programs.size(); ++i) {
+    const ProgramPlan& program = plan_->programs[i];
     auto runnable =
-        std::make_unique<Runnable>(Runnable{&program, loaded[i], BatchInputs(program.name), {}});
+        std::make_unique<Runnable>(Runnable{&program, i, BatchInputs(program.name), {}});
     for (const NamedTensor& input : program.batch) {
       HostTensor& host = runnable->batch[input.name] = HostTensor(input.type);
       runnable->inputs.add(input.name, input.type, host.bytes().data(), input.range);
@@ -21,25 +21,22 @@ AcceleratorEngine::AcceleratorEngine(std::shared_ptr<LoadedPrograms> programs, P
   }
 }
 
-const pjrt::Device& AcceleratorEngine::device() const {
-  return programs_->client().local_devices()[static_cast<std::size_t>(plan_.rank)];
-}
-
 pjrt::Buffer AcceleratorEngine::upload(const TensorType& type, std::span<const std::byte> bytes,
                                        Memory memory) const {
-  return pjrt::to_device(programs_->client(), bytes, type.dtype, type.shape, device(),
-                         programs_->memory_kind(memory));
+  const LoadedPrograms& devices = session_->devices();
+  return pjrt::to_device(devices.client(), bytes, type.dtype, type.shape,
+                         devices.device(plan_->rank), devices.memory_kind(memory));
 }
 
 /// Zeros for states that a program reads before anything has written them.
-void AcceleratorEngine::make_states(const LoadedProgram& program) {
-  const LoadedStage& stage = program.stages[static_cast<std::size_t>(plan_.stage())];
+void AcceleratorEngine::make_states(const LoadedProgram& program, Buffers& states) {
+  const LoadedStage& stage = program.stages[static_cast<std::size_t>(plan_->stage())];
   for (const LoadedPiece& piece : stage.pieces) {
     for (const hlo::Port& port : piece.loaded.module.arguments) {
-      if (port.kind != hlo::Port::Kind::State || states_.contains(port.name)) continue;
+      if (port.kind != hlo::Port::Kind::State || states.contains(port.name)) continue;
       const StatePlan& its = state(port.name);
       const std::vector<std::byte> zeros(static_cast<std::size_t>(its.type.bytes()));
-      states_[port.name] = upload(its.type, zeros, its.place.memory);
+      states[port.name] = upload(its.type, zeros, its.place.memory);
     }
   }
 }
@@ -62,21 +59,22 @@ BatchInputs& AcceleratorEngine::begin(std::string_view name, const RunOptions&) 
 void AcceleratorEngine::finish(std::string_view name, const RunOptions&) {
   Runnable& program = runnable(name);
   program.inputs.require_filled();
-  make_states(*program.loaded);
-  Buffers batch;
+  RankBuffers& mine = session_->buffers(plan_->rank);
+  make_states(session_->program(program.number), mine.states);
+  mine.batch.clear();
+  mine.metrics.clear();
   for (const auto& [input, host] : program.batch) {
-    batch[input] = upload(host.type(), host.bytes());
+    mine.batch[input] = upload(host.type(), host.bytes());
     host_bytes_ += host.type().bytes();
   }
-  metrics_.clear();
-  programs_->run(*program.loaded, {&states_, &batch, &metrics_}, world_);
+  session_->run(program.number, plan_->rank, world_);
   last_ = program.plan;
 }
 
 HostTensor AcceleratorEngine::metric(std::string_view program, std::string_view name) const {
-  const NamedTensor& metric = find_metric(plan_, last_, program, name);
+  const NamedTensor& metric = find_metric(*plan_, last_, program, name);
   HostTensor out(metric.type);
-  metrics_.find(name)->second.read(out.bytes());
+  session_->buffers(plan_->rank).metrics.find(name)->second.read(out.bytes());
   host_bytes_ += metric.type.bytes();
   return out;
 }
@@ -86,7 +84,7 @@ double AcceleratorEngine::scalar(std::string_view program, std::string_view name
 }
 
 const StatePlan& AcceleratorEngine::state(std::string_view path) const {
-  const StatePlan* state = plan_.find_state(path);
+  const StatePlan* state = plan_->find_state(path);
   check(state != nullptr, "the plan has no state '", path, "'");
   return *state;
 }
@@ -94,8 +92,13 @@ const StatePlan& AcceleratorEngine::state(std::string_view path) const {
 StateBytes AcceleratorEngine::read_state(std::string_view path) const {
   const auto copy =
       std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(state(path).type.bytes()));
-  // Until then it is zero.
-  if (const auto found = states_.find(path); found != states_.end()) found->second.read(*copy);
+  const Buffers& states = session_->buffers(plan_->rank).states;
+  const auto found = states.find(path);
+  if (found == states.end()) return {*copy, copy};  // zero until something has written it
+  if (found->second.deleted())
+    fail(Fault::Resource, session_->devices().client().plugin().file(), ": state '", path,
+         "' was lost with a run that failed; resume from the last checkpoint");
+  found->second.read(*copy);
   return {*copy, copy};
 }
 
@@ -106,7 +109,8 @@ std::span<std::byte> AcceleratorEngine::begin_write(std::string_view path) {
 
 void AcceleratorEngine::end_write(std::string_view path) {
   const StatePlan& its = state(path);
-  states_[std::string(path)] = upload(its.type, written_, its.place.memory);
+  session_->buffers(plan_->rank).states[std::string(path)] =
+      upload(its.type, written_, its.place.memory);
 }
 
 }  // namespace tessera

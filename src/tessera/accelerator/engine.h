@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tessera/accelerator/loaded_programs.h"
+#include "tessera/accelerator/session.h"
 #include "tessera/runtime/engine.h"
 
 namespace tessera {
@@ -15,10 +15,10 @@ namespace tessera {
 class AcceleratorEngine final : public Engine {
  public:
   /// All ranks of the world make theirs together. States are zero until they are written.
-  /// Errors: as of LoadedPrograms::load.
-  AcceleratorEngine(std::shared_ptr<LoadedPrograms> programs, Plan plan, Communicator* world);
+  /// Errors: as of LoadedPrograms::open.
+  AcceleratorEngine(LoadedPrograms& devices, Plan plan, Communicator* world);
 
-  const Plan& plan() const override { return plan_; }
+  const Plan& plan() const override { return *plan_; }
   BatchInputs& begin(std::string_view program, const RunOptions& options) override;
   void finish(std::string_view program, const RunOptions& options) override;
   HostTensor metric(std::string_view program, std::string_view name) const override;
@@ -30,25 +30,22 @@ class AcceleratorEngine final : public Engine {
  private:
   struct Runnable {
     const ProgramPlan* plan;
-    const LoadedProgram* loaded;
+    std::size_t number;  // in the plan
     BatchInputs inputs;
     std::map<std::string, HostTensor, std::less<>> batch;
   };
   Runnable& runnable(std::string_view name);
-  const pjrt::Device& device() const;
   const StatePlan& state(std::string_view path) const;
   pjrt::Buffer upload(const TensorType& type, std::span<const std::byte> bytes,
                       Memory memory = Memory::Device) const;
-  void make_states(const LoadedProgram& program);
+  void make_states(const LoadedProgram& program, Buffers& states);
   std::span<std::byte> begin_write(std::string_view path) override;
   void end_write(std::string_view path) override;
 
-  std::shared_ptr<LoadedPrograms> programs_;
-  Plan plan_;
+  std::shared_ptr<const Plan> plan_;
   Communicator* world_;
+  std::shared_ptr<Session> session_;
   std::vector<std::unique_ptr<Runnable>> runnables_;
-  Buffers states_;                     // by path
-  Buffers metrics_;                    // of the last run, by name
   const ProgramPlan* last_ = nullptr;  // whose metrics can be read
   mutable std::int64_t host_bytes_ = 0;
   std::vector<std::byte> written_;  // a state, until end_write

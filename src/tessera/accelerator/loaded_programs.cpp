@@ -2,25 +2,15 @@
 
 #include <filesystem>
 
-#include "tessera/accelerator/run_stages.h"
+#include "tessera/accelerator/plugin_work.h"
+#include "tessera/accelerator/session.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/comm/collective.h"
-#include "tessera/comm/work_alone.h"
 
 namespace tessera {
 
 namespace {
-
-int rank_in(const Communicator* world) { return world == nullptr ? 0 : world->rank(); }
-
-/// Returns when all ranks have come. What they wrote before is seen by all behind it.
-void meet(Communicator* world, const char* where) {
-  if (world == nullptr) return;
-  const std::int32_t mine = 0;
-  std::vector<std::int32_t> all(static_cast<std::size_t>(world->size()));
-  world->run(Collective::all_gather(DType::I32, {world->size()}, 0, where), &mine, all.data());
-}
 
 /// XLA's CPU has such memory too, and no way to it.
 bool reaches_pinned_host(std::string_view platform) { return platform != "cpu"; }
@@ -47,6 +37,10 @@ std::string device_text(const pjrt::Client& client) {
 
 }  // namespace
 
+const pjrt::Device& LoadedPrograms::device(int rank) const {
+  return client_.local_devices()[static_cast<std::size_t>(rank)];
+}
+
 std::string_view LoadedPrograms::memory_kind(Memory memory) const {
   const bool pinned = memory == Memory::Host && reaches_pinned_host(client_.platform_name());
   return pinned ? "pinned_host" : "";
@@ -62,8 +56,8 @@ LoadedModule LoadedPrograms::compiled(hlo::Module module, int stage) const {
   options.num_replicas = static_cast<int>(module.replicas());
   options.flags = pjrt::flags_for(client_.plugin());
   for (std::int64_t r = 0; r < module.replicas(); ++r) {
-    const auto rank = static_cast<std::size_t>(stage * module.replicas() + r);
-    options.device_assignment.push_back({client_.local_devices()[rank].id});
+    options.device_assignment.push_back(
+        {device(static_cast<int>(stage * module.replicas() + r)).id});
   }
   pjrt::Executable loaded = executable(module.text, options);
   return {std::move(module), std::move(loaded)};
@@ -86,12 +80,13 @@ pjrt::Executable LoadedPrograms::executable(const std::string& module,
   return out;
 }
 
-std::unique_ptr<LoadedProgram> LoadedPrograms::compile(std::size_t number) const {
-  const Plan& plan = *plans_[0];
+LoadedProgram LoadedPrograms::compile(const std::vector<std::shared_ptr<const Plan>>& plans,
+                                      std::size_t number) const {
+  const Plan& plan = *plans[0];
   const std::string& name = plan.programs[number].name;
-  auto out = std::make_unique<LoadedProgram>();
+  LoadedProgram out;
   if (plan.stages == 1) {
-    LoadedStage& only = out->stages.emplace_back();
+    LoadedStage& only = out.stages.emplace_back();
     only.actions = {{RegionKind::Begin, 0, 0}};
     only.pieces.push_back(
         {RegionKind::Begin, 0,
@@ -100,12 +95,12 @@ std::unique_ptr<LoadedProgram> LoadedPrograms::compile(std::size_t number) const
   }
   std::vector<Program> stages;
   for (int s = 0; s < plan.stages; ++s)
-    stages.push_back(*plans_[static_cast<std::size_t>(plan.rank_of(s, 0))]->programs[number].local);
+    stages.push_back(*plans[static_cast<std::size_t>(plan.rank_of(s, 0))]->programs[number].local);
   const hlo::EmitOptions options = options_of(plan, client_.platform_name());
   std::vector<std::vector<hlo::Piece>> pieces = hlo::staged_modules(name, stages, options);
   for (int s = 0; s < plan.stages; ++s) {
     std::vector<hlo::Piece>& mine = pieces[static_cast<std::size_t>(s)];
-    LoadedStage& stage = out->stages.emplace_back();
+    LoadedStage& stage = out.stages.emplace_back();
     stage.actions = stages[static_cast<std::size_t>(s)].actions;
     if (mine.empty()) continue;  // nothing of the program is on this stage
     hlo::Module sums = hlo::first_sums(text(name, "_sums", s), mine, options);
@@ -116,40 +111,68 @@ std::unique_ptr<LoadedProgram> LoadedPrograms::compile(std::size_t number) const
   return out;
 }
 
-std::vector<const LoadedProgram*> LoadedPrograms::load(const Plan& plan, Communicator* world) {
-  meet(world, "programs that are to be compiled");  // no rank uses what is shared
-  const auto rank = static_cast<std::size_t>(rank_in(world));
-  if (rank == 0) {
-    last_.clear();
-    const auto ranks = static_cast<std::size_t>(plan.ranks());
-    plans_.resize(ranks), seats_.resize(ranks);
+/// The plans of ranks that come to open a session.
+struct LoadedPrograms::Opening {
+  std::vector<std::shared_ptr<const Plan>> plans;
+  std::shared_ptr<Session> session;
+};
+
+std::shared_ptr<Session> LoadedPrograms::open(std::shared_ptr<const Plan> plan,
+                                              Communicator* world) {
+  check(plan->ranks() == ranks_, "a plan of ", plan->ranks(), " ranks on ", ranks_, " devices");
+  const int rank = plan->rank;
+  std::shared_ptr<Opening> opening;
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!opening_) opening_ = std::make_shared<Opening>();
+    opening = opening_;
+    opening->plans.resize(static_cast<std::size_t>(ranks_));
+    opening->plans[static_cast<std::size_t>(rank)] = std::move(plan);
   }
-  meet(world, "places for plans");
-  plans_[rank] = &plan;
   meet(world, "plans of all ranks");
   if (rank == 0) {
-    work_alone(world, [&] {
-      for (std::size_t i = 0; i < plan.programs.size(); ++i) {
-        try {
-          last_.push_back(programs_.emplace_back(compile(i)).get());
-        } catch (const Error& error) {
-          throw error.with(text("in program ", plan.programs[i].name));
-        }
-      }
-    });
+    {
+      const std::scoped_lock lock(mutex_);
+      opening_.reset();
+    }
+    const auto compile = [self = shared_from_this(), opening] {
+      opening->session = std::make_shared<Session>(self, opening->plans);
+    };
+    call(
+        compile, [] {}, world);
   }
   meet(world, "programs that were compiled");
-  return last_;
+  return opening->session;
 }
 
-void LoadedPrograms::run(const LoadedProgram& program, const Seat& seat, Communicator* world) {
-  const auto rank = static_cast<std::size_t>(rank_in(world));
-  const std::size_t ranks = world == nullptr ? 1 : static_cast<std::size_t>(world->size());
-  check(seats_.size() == ranks, "a program of ", seats_.size(), " ranks is run by ", ranks);
-  seats_[rank] = seat;
-  meet(world, "arguments of a program");
-  if (rank == 0) work_alone(world, [&] { run_stages(program, seats_, client_); });
-  meet(world, "results of a program");
+void LoadedPrograms::call(std::function<void()> work, std::function<void()> afterwards,
+                          Communicator* world) {
+  ++under_way_;
+  const auto over = [self = shared_from_this(), afterwards = std::move(afterwards)] {
+    afterwards();
+    --self->under_way_;
+  };
+  PluginWork(std::move(work), over).wait(world);
+}
+
+void LoadedPrograms::give_up(std::shared_ptr<const Session> session) {
+  const std::scoped_lock lock(mutex_);
+  given_up_.push_back(std::move(session));
+}
+
+void LoadedPrograms::let_go() {
+  std::vector<std::shared_ptr<const Session>> gone;
+  const std::scoped_lock lock(mutex_);
+  gone.swap(given_up_);
+}
+
+bool LoadedPrograms::failed() const {
+  const std::scoped_lock lock(mutex_);
+  return under_way_ > 0 || !given_up_.empty();
+}
+
+void meet(Communicator* world, const char* where) {
+  if (world != nullptr) world->run(Collective::barrier(where), nullptr, nullptr);
 }
 
 }  // namespace tessera

@@ -1,8 +1,10 @@
 #pragma once
 /// What the ranks of a process share: the devices and the programs compiled for them.
 
-#include <map>
+#include <atomic>
+#include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -43,47 +45,57 @@ struct LoadedProgram {
   std::vector<LoadedStage> stages;
 };
 
-/// By name: of states their path.
-using Buffers = std::map<std::string, pjrt::Buffer, std::less<>>;
-
-/// What a rank brings to a run of a program, and what it gets.
-struct Seat {
-  Buffers* states = nullptr;       // read and written
-  const Buffers* batch = nullptr;  // read
-  Buffers* metrics = nullptr;      // written
-};
-
 /// What a program of a plan without a pipeline computes, for a plugin of that platform.
 hlo::Module module_of(const Plan& plan, const ProgramPlan& program, std::string_view platform);
 
-class LoadedPrograms {
+class Session;
+
+class LoadedPrograms : public std::enable_shared_from_this<LoadedPrograms> {
  public:
-  LoadedPrograms(pjrt::Client client, ProgramCache cache)
-      : client_(std::move(client)), cache_(std::move(cache)) {}
+  /// `ranks`: as many as the world has, one on each device.
+  LoadedPrograms(pjrt::Client client, int ranks, ProgramCache cache)
+      : client_(std::move(client)), cache_(std::move(cache)), ranks_(ranks) {}
 
   const pjrt::Client& client() const { return client_; }
+  /// That of a rank of the world.
+  const pjrt::Device& device(int rank) const;
   /// Where values of that memory are, on this client's devices; empty: their own memory.
   std::string_view memory_kind(Memory memory) const;
 
-  /// The programs of the plan, in its order; all ranks of the world call it together, each with its
-  /// plan, and one compiles for all. They live as long as this. Errors: as of hlo::whole_module and
-  /// pjrt::compile; Broken: stages that wait for each other.
-  std::vector<const LoadedProgram*> load(const Plan& plan, Communicator* world);
+  /// Takes the plan of each rank, and compiles its programs; all ranks of the world call it together,
+  /// each with its plan, and one compiles for all. Errors: as of compile.
+  std::shared_ptr<Session> open(std::shared_ptr<const Plan> plan, Communicator* world);
 
-  /// Runs a program once on all devices. All ranks call it together, each with its seat.
-  void run(const LoadedProgram& program, const Seat& seat, Communicator* world);
+  /// Program number `program` of all ranks' plans. Errors: as of hlo::whole_module and pjrt::compile;
+  /// Broken: stages that wait for each other.
+  LoadedProgram compile(const std::vector<std::shared_ptr<const Plan>>& plans,
+                        std::size_t program) const;
+
+  /// Does what may last: PluginWork.
+  void call(std::function<void()> work, std::function<void()> afterwards, Communicator* world);
+
+  /// A run failed, or was left while it lasted: what it used stays until let_go(), as a device that
+  /// was lost may never let go of it.
+  void give_up(std::shared_ptr<const Session> session);
+  void let_go();
+  /// Something was given up, or is still under way.
+  bool failed() const;
 
  private:
+  struct Opening;
   LoadedModule compiled(hlo::Module module, int stage) const;
   pjrt::Executable executable(const std::string& module, const pjrt::CompileOptions& options) const;
-  std::unique_ptr<LoadedProgram> compile(std::size_t program) const;
 
   pjrt::Client client_;
   ProgramCache cache_;
-  std::vector<std::unique_ptr<LoadedProgram>> programs_;  // of all plans
-  std::vector<const LoadedProgram*> last_;                // of the plan at hand
-  std::vector<const Plan*> plans_;                        // by rank, while they meet
-  std::vector<Seat> seats_;                               // by rank, while they meet
+  int ranks_;
+  std::atomic<int> under_way_ = 0;
+  mutable std::mutex mutex_;
+  std::shared_ptr<Opening> opening_;  // while ranks meet
+  std::vector<std::shared_ptr<const Session>> given_up_;
 };
+
+/// Returns when all ranks have come. What they wrote before is seen by all behind it.
+void meet(Communicator* world, const char* where);
 
 }  // namespace tessera

@@ -22,14 +22,21 @@ Key key_of(const Port& port, std::int64_t microbatch) {
   return {port.name, port.each_microbatch ? microbatch : -1};
 }
 
+/// What all stages of a run share.
+struct Run {
+  const LoadedPrograms& devices;
+  std::vector<pjrt::Event>& started;
+  std::map<Key, Shards> messages = {};
+};
+
 /// One stage on its way through a run.
 class StageRun {
  public:
-  StageRun(const LoadedStage& stage, std::span<const Seat> seats, const pjrt::Client& client,
-           std::map<Key, Shards>& messages)
-      : stage_(stage), seats_(seats), client_(client), messages_(messages) {
+  StageRun(const LoadedStage& stage, int first_rank, std::span<RankBuffers> ranks,
+           MicrobatchNumbers& numbers, Run& run)
+      : stage_(stage), first_rank_(first_rank), ranks_(ranks), numbers_(numbers), run_(run) {
     if (stage.sums) {
-      pjrt::Results results = stage.sums->executable.start(pjrt::Arguments(seats.size())).results;
+      pjrt::Results results = started(*stage.sums, pjrt::Arguments(ranks.size()));
       for (std::size_t i = 0; i < stage.sums->module.results.size(); ++i)
         sums_[stage.sums->module.results[i].name] = shards_of(results, i);
     }
@@ -59,16 +66,14 @@ class StageRun {
   /// Next values become those of the states, behind all that reads the old ones.
   void finish() {
     for (auto& [path, shards] : next_) {
-      for (std::size_t r = 0; r < shards.size(); ++r)
-        (*seats_[r].states)[path] = std::move(shards[r]);
+      for (std::size_t r = 0; r < shards.size(); ++r) ranks_[r].states[path] = std::move(shards[r]);
     }
-    for (const pjrt::Event& event : events_) event.wait();
   }
 
  private:
   bool has_messages(const hlo::Module& module, std::int64_t microbatch) const {
     return std::ranges::all_of(module.arguments, [&](const Port& port) {
-      return port.kind != Port::Kind::Message || messages_.contains(key_of(port, microbatch));
+      return port.kind != Port::Kind::Message || run_.messages.contains(key_of(port, microbatch));
     });
   }
 
@@ -80,10 +85,10 @@ class StageRun {
 
   const pjrt::Buffer* argument(const Port& port, std::size_t rank, std::int64_t microbatch) {
     switch (port.kind) {
-      case Port::Kind::State: return &seats_[rank].states->at(port.name);
-      case Port::Kind::Batch: return &seats_[rank].batch->at(port.name);
+      case Port::Kind::State: return &ranks_[rank].states.at(port.name);
+      case Port::Kind::Batch: return &ranks_[rank].batch.at(port.name);
       case Port::Kind::Sum: return &sums_.at(port.name)[rank];
-      case Port::Kind::Message: return &messages_.at(key_of(port, microbatch))[rank];
+      case Port::Kind::Message: return &run_.messages.at(key_of(port, microbatch))[rank];
       case Port::Kind::Slot: return &slots_.at(key_of(port, microbatch))[rank];
       case Port::Kind::Microbatch: return &number(microbatch)[rank];
       default: throw Broken(text("a piece reads ", port));
@@ -93,28 +98,30 @@ class StageRun {
   /// A micro-batch's number on each rank.
   const Shards& number(std::int64_t microbatch) {
     Shards& out = numbers_[microbatch];
-    for (std::size_t r = out.size(); r < seats_.size(); ++r)
-      out.push_back(pjrt::to_device(client_, std::as_bytes(std::span(&microbatch, 1)), DType::I64,
-                                    {}, device(r)));
+    for (std::size_t r = out.size(); r < ranks_.size(); ++r)
+      out.push_back(pjrt::to_device(run_.devices.client(), std::as_bytes(std::span(&microbatch, 1)),
+                                    DType::I64, {},
+                                    run_.devices.device(first_rank_ + static_cast<int>(r))));
     return out;
   }
 
-  const pjrt::Device& device(std::size_t rank) const {
-    return client_.device(stage_.pieces[0].loaded.executable.devices()[rank]);
+  pjrt::Results started(const LoadedModule& module, const pjrt::Arguments& arguments) {
+    pjrt::Execution execution = module.executable.start(arguments);
+    for (pjrt::Event& event : execution.done) run_.started.push_back(std::move(event));
+    return std::move(execution.results);
   }
 
   void start(const LoadedPiece& piece, std::int64_t microbatch) {
     const hlo::Module& module = piece.loaded.module;
-    pjrt::Arguments arguments(seats_.size());
-    for (std::size_t r = 0; r < seats_.size(); ++r) {
+    pjrt::Arguments arguments(ranks_.size());
+    for (std::size_t r = 0; r < ranks_.size(); ++r) {
       for (const Port& port : module.arguments)
         arguments[r].push_back(argument(port, r, microbatch));
     }
-    pjrt::Execution execution = piece.loaded.executable.start(arguments);
-    for (pjrt::Event& event : execution.done) events_.push_back(std::move(event));
+    pjrt::Results results = started(piece.loaded, arguments);
     for (const Port& port : module.arguments) let_go(port, microbatch);
     for (std::size_t i = 0; i < module.results.size(); ++i)
-      keep(module.results[i], microbatch, shards_of(execution.results, i));
+      keep(module.results[i], microbatch, shards_of(results, i));
   }
 
   /// The buffers of a micro-batch go with the last piece that reads them.
@@ -122,7 +129,7 @@ class StageRun {
     if (!port.each_microbatch) return;
     const Key key = key_of(port, microbatch);
     if (++read_[key] < readers_.at(port.name)) return;
-    if (port.kind == Port::Kind::Message) messages_.erase(key);
+    if (port.kind == Port::Kind::Message) run_.messages.erase(key);
     if (port.kind == Port::Kind::Slot) slots_.erase(key);
   }
 
@@ -133,8 +140,8 @@ class StageRun {
       case Port::Kind::Slot: slots_[key_of(port, microbatch)] = std::move(shards); break;
       case Port::Kind::Message: send(port, microbatch, shards); break;
       case Port::Kind::Metric:
-        for (std::size_t r = 0; r < seats_.size(); ++r)
-          (*seats_[r].metrics)[port.name] = std::move(shards[r]);
+        for (std::size_t r = 0; r < ranks_.size(); ++r)
+          ranks_[r].metrics[port.name] = std::move(shards[r]);
         break;
       default: throw Broken(text("a piece leaves ", port));
     }
@@ -145,40 +152,43 @@ class StageRun {
     Shards moved;
     for (std::size_t r = 0; r < shards.size(); ++r) {
       const std::size_t to = static_cast<std::size_t>(port.to) * shards.size() + r;
-      moved.push_back(shards[r].copy_to(client_.local_devices()[to]));
+      moved.push_back(shards[r].copy_to(run_.devices.device(static_cast<int>(to))));
     }
-    messages_[key_of(port, microbatch)] = std::move(moved);
+    run_.messages[key_of(port, microbatch)] = std::move(moved);
   }
 
   const LoadedStage& stage_;
-  std::span<const Seat> seats_;
-  const pjrt::Client& client_;
-  std::map<Key, Shards>& messages_;
+  int first_rank_;
+  std::span<RankBuffers> ranks_;
+  MicrobatchNumbers& numbers_;
+  Run& run_;
   std::map<Key, Shards> slots_;
   std::map<std::string, Shards> sums_, next_;
-  std::map<std::int64_t, Shards> numbers_;
   std::map<std::string, int> readers_;  // pieces that have it as an argument
   std::map<Key, int> read_;             // of those, how many have begun
-  std::vector<pjrt::Event> events_;
-  std::size_t at_ = 0, piece_ = 0;  // the action and the piece that are next
+  std::size_t at_ = 0, piece_ = 0;      // the action and the piece that are next
 };
 
 }  // namespace
 
-void run_stages(const LoadedProgram& program, const std::vector<Seat>& seats,
-                const pjrt::Client& client) {
-  std::map<Key, Shards> messages;
+void run_stages(const LoadedProgram& program, const LoadedPrograms& devices,
+                std::span<RankBuffers> ranks, std::span<MicrobatchNumbers> numbers,
+                std::vector<pjrt::Event>& started) {
+  Run run{devices, started};
   std::vector<StageRun> stages;
-  const std::size_t ranks = seats.size() / program.stages.size();
-  for (std::size_t s = 0; s < program.stages.size(); ++s)
-    stages.emplace_back(program.stages[s], std::span(seats).subspan(s * ranks, ranks), client,
-                        messages);
+  const std::size_t of_stage = ranks.size() / program.stages.size();
+  for (std::size_t s = 0; s < program.stages.size(); ++s) {
+    const std::size_t first = s * of_stage;
+    stages.emplace_back(program.stages[s], static_cast<int>(first), ranks.subspan(first, of_stage),
+                        numbers[s], run);
+  }
   for (bool began = true; began;) {
     began = false;
     for (StageRun& stage : stages) began = stage.advance() || began;
   }
   for (const StageRun& stage : stages) check(stage.done(), "stages wait for each other");
   for (StageRun& stage : stages) stage.finish();
+  for (const pjrt::Event& event : started) event.wait();
 }
 
 }  // namespace tessera

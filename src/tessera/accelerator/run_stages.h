@@ -1,16 +1,20 @@
 #pragma once
 /// One run of a program on all devices of a process.
 
+#include <span>
 #include <vector>
 
-#include "tessera/accelerator/loaded_programs.h"
+#include "tessera/accelerator/session.h"
+#include "tessera/pjrt/event.h"
 
 namespace tessera {
 
 /// Starts the pieces of all stages, each as soon as its messages are on the way, and waits for the
-/// last. Buffers go from device to device. `seats`: of all ranks, those of the first stage first.
+/// last. Buffers go from device to device. `ranks`: those of the first stage first. `numbers`: by
+/// stage; those that are needed are added. `started`: what was started, also where the run fails.
 /// Errors: Broken: stages that wait for each other; what a piece runs into.
-void run_stages(const LoadedProgram& program, const std::vector<Seat>& seats,
-                const pjrt::Client& client);
+void run_stages(const LoadedProgram& program, const LoadedPrograms& devices,
+                std::span<RankBuffers> ranks, std::span<MicrobatchNumbers> numbers,
+                std::vector<pjrt::Event>& started);
 
 }  // namespace tessera

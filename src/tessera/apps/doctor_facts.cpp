@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "tessera/apps/amx_speedup.h"
+#include "tessera/apps/ask_plugin.h"
 #include "tessera/apps/command.h"
 #include "tessera/apps/doctor.h"
 #include "tessera/base/cores.h"
@@ -173,6 +174,7 @@ DoctorFacts doctor_facts(const std::string& folder,
   add_launcher(variable, out);
   quiet_plugins();
   out.plugins = plugins_there(plugins_folder());
+  for (PluginFacts& plugin : out.plugins) ask_apart(plugin);
   return out;
 }
 

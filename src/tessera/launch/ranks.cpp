@@ -32,6 +32,11 @@ namespace {
   _exit(report_failure(std::make_exception_ptr(Error(Fault::Peer, report)), console));
 }
 
+/// For the failure that is being handled, where the end of what has failed may not come.
+[[noreturn]] void end_with_failure(Console& console) {
+  _exit(report_failure(std::current_exception(), console));
+}
+
 std::chrono::seconds deadline_of(const RunConfig& config) {
   return std::chrono::seconds(config.distributed_timeout);
 }
@@ -87,7 +92,7 @@ std::string programs_folder() {
 }
 
 /// What `config` runs on, where that is not the processors.
-std::unique_ptr<Backend> accelerator_of(const RunConfig& config) {
+std::unique_ptr<Accelerator> accelerator_of(const RunConfig& config) {
   return plugin_of(config).empty() ? nullptr : make_accelerator(accelerator_options(config));
 }
 
@@ -207,7 +212,7 @@ void on_ranks(const RunConfig& config, Communicator* launched, Console& console,
     require(plugin_of(config).empty() || devices == 1, "device ", config.device,
             " runs in one process, and this is one of ", launched->size(),
             "; start one without a launcher, and give --devices ", devices);
-  const std::unique_ptr<Backend> accelerator = accelerator_of(config);
+  const std::unique_ptr<Accelerator> accelerator = accelerator_of(config);
   const auto on_device = [&](Communicator* world, const Communicator* sharing, bool pinned) {
     if (accelerator) return body(world, *accelerator);
     const std::unique_ptr<Device> device = device_of(config, sharing, pinned);
@@ -217,12 +222,17 @@ void on_ranks(const RunConfig& config, Communicator* launched, Console& console,
     // The launcher pins processes, or has its reasons not to.
     return on_device(devices == 1 ? nullptr : launched, launched, false);
   }
-  if (devices == 1) return on_device(nullptr, nullptr, false);
-  LocalOptions options;
-  options.deadline = deadline_of(config);
-  options.stuck = [&](const std::string& report) { end_process(report, console); };
-  run_ranks(
-      devices, [&](Communicator& world) { on_device(&world, &world, true); }, options);
+  try {
+    if (devices == 1) return on_device(nullptr, nullptr, false);
+    LocalOptions options;
+    options.deadline = deadline_of(config);
+    options.stuck = [&](const std::string& report) { end_process(report, console); };
+    run_ranks(
+        devices, [&](Communicator& world) { on_device(&world, &world, true); }, options);
+  } catch (...) {
+    if (accelerator && accelerator->failed()) end_with_failure(console);
+    throw;
+  }
 }
 
 }  // namespace tessera

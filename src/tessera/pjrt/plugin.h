@@ -10,6 +10,7 @@
 /// A plugin is not a safe function: bad input can end the process (XLA's CHECK). So what can be
 /// checked before a call is checked here.
 
+#include <atomic>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,13 +46,19 @@ class Plugin {
   InterfaceVersion version() const;
   /// What it tells of itself, such as "xla_version"; empty where it tells nothing.
   const NamedValues& attributes() const { return attributes_; }
-  /// The table of calls, for this room alone.
+  /// A call has failed that could have gone well: a device was lost, or has no memory left. Others
+  /// may then never return, such as those that destroy.
+  bool failed() const { return failed_; }
+
+  /// The table of calls, and what notes a failure, for this room alone.
   const c::Api& api() const { return *api_; }
+  void note_failure() const { failed_ = true; }
 
  private:
   std::string file_;
   const c::Api* api_;
   NamedValues attributes_;
+  mutable std::atomic<bool> failed_ = false;
 };
 
 /// The plugin in a file: loaded and initialised at the first call of the process, the same object at

@@ -21,14 +21,23 @@ std::size_t element_size(ElementType type) {
   return 0;
 }
 
+}  // namespace
+
+std::size_t bytes_of(ElementType type, const std::vector<std::int64_t>& dims) {
+  std::size_t out = element_size(type);
+  for (const std::int64_t dim : dims) out *= static_cast<std::size_t>(dim);
+  return out;
+}
+
+namespace {
+
 Error* gone() { return error(Code::InvalidArgument, "a deleted buffer"); }
 
 Error* from_host(ClientBufferFromHostBuffer* of) {
   auto buffer = std::make_unique<Buffer>();
   buffer->type = of->type;
   buffer->dims.assign(of->dims.items, of->dims.items + of->dims.count);
-  std::size_t bytes = element_size(of->type);
-  for (const std::int64_t dim : buffer->dims) bytes *= static_cast<std::size_t>(dim);
+  const std::size_t bytes = bytes_of(of->type, buffer->dims);
   buffer->bytes.resize(bytes);
   if (bytes > 0) std::memcpy(buffer->bytes.data(), of->data, bytes);
   buffer->device = of->device;

@@ -1,6 +1,7 @@
 /// Clients, which meet by the key-value store, their devices, and devices that are only described.
 
 #include <cstring>
+#include <thread>
 
 #include "pjrt/plugin/objects.h"
 
@@ -9,7 +10,7 @@ namespace tessera::pjrt::c {
 namespace {
 
 struct Wanted {
-  std::int64_t device_count = 1, node_id = 0, num_nodes = 1;
+  std::int64_t device_count = control().devices, node_id = 0, num_nodes = 1;
 };
 
 /// Options: device_count, node_id, num_nodes; fail_at and fail_code for callers without a Control.
@@ -135,6 +136,7 @@ Error* create_client(ClientCreate* create) {
 }
 
 Error* destroy_client(ClientDestroy* of) {
+  while (control().keep_clients) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   delete of->of;
   return nullptr;
 }

@@ -2,6 +2,7 @@
 /// How tests steer the plugin of tests/pjrt/plugin: what fails, what is missing, what is still alive.
 
 #include <atomic>
+#include <chrono>
 #include <string>
 
 #include "tessera/pjrt/c/api.h"
@@ -13,7 +14,17 @@ struct Control {
   /// PJRT_Event_Await.
   std::string fail_at;
   c::Code fail_code = c::Code::Internal;
-  int passing = 0;  // so many calls of it pass before one fails
+  int passing = 0;    // so many calls of it pass before one fails
+  bool once = false;  // one fails, not all behind it
+  std::atomic<int> failed = 0;
+  /// The call in which the plugin ends the process, as XLA does on some bad input.
+  std::string abort_at;
+  /// While they are set, executions do not end, or clients cannot be destroyed: a device was lost.
+  std::atomic<bool> hold = false, keep_clients = false;
+  /// Executions end so much later.
+  std::chrono::milliseconds late{0};
+  std::atomic<int> executions = 0;  // that were started
+  int devices = 1;                  // of a client whose options do not say it
   /// Objects that were made and not destroyed, errors and events among them.
   std::atomic<int> alive = 0;
   /// The table, which may be changed before the plugin is loaded, and calls of it after.
@@ -23,6 +34,11 @@ struct Control {
   /// What PJRT_Error_Message says of an error made on demand.
   std::string message = "as the test wants it";
 };
+
+/// What steers the plugin of a program that is not a test: "fail_at=PJRT_Client_Compile fail_code=8", with
+/// passing, once=1, abort_at, hold=1, keep_clients=1,
+/// devices.
+constexpr const char* kControlVariable = "TESSERA_TEST_PLUGIN";
 
 /// The name under which the plugin exports a function that returns its Control.
 constexpr const char* kControlSymbol = "tessera_test_control";

@@ -19,9 +19,17 @@ struct Counted {
   ~Counted() { --control().alive; }
 };
 
+struct TensorText {
+  c::ElementType type = c::ElementType::F32;
+  std::vector<std::int64_t> dims;
+  int taken = -1;  // of a result: the argument whose memory it takes over; -1: of none
+};
+
 /// What a program does, what it is called with, and where it runs.
 struct ProgramText {
-  std::string text;  // "identity", "add", "sum" or "step"
+  std::string text;  // "identity", "add", "sum", "step" or a module
+  std::vector<TensorText> results = {{c::ElementType::F32, {2, 3}}};
+  bool is_module = false;
   int num_replicas = 1;
   std::vector<int> device_ids;  // of the replicas
   std::vector<std::string> flags;
@@ -35,7 +43,10 @@ struct Error : Counted {
   Code code = Code::Internal;
   std::string message;
 };
-struct Event : Counted {};
+struct Event : Counted {
+  bool of_execution = false;
+  std::chrono::steady_clock::time_point ready = std::chrono::steady_clock::now();
+};
 struct Memory {
   int id = 0;
   std::string kind;
@@ -67,6 +78,9 @@ struct Buffer : Counted {
 };
 struct Executable : Counted {
   ProgramText program;
+  std::vector<ElementType> types;  // of the results, as they were told last; so are the next two
+  std::vector<std::int64_t> dims;
+  std::vector<std::size_t> ndims;
 };
 struct LoadedExecutable : Counted {
   ProgramText program;
@@ -80,6 +94,9 @@ struct TopologyDescription : Counted {
   std::vector<std::unique_ptr<DeviceDescription>> owned;
   std::vector<DeviceDescription*> devices;
 };
+
+/// Bytes of a tensor; 0 where an element type is none.
+std::size_t bytes_of(ElementType type, const std::vector<std::int64_t>& dims);
 
 inline Error* error(Code code, std::string message) {
   auto* const out = new Error;

@@ -1,12 +1,41 @@
 /// The plugin's table, its errors and events.
 
+#include <cstdlib>
+#include <sstream>
+#include <thread>
+
 #include "pjrt/plugin/objects.h"
 
 namespace tessera::pjrt {
 
+namespace {
+
+/// A Control is neither copied nor moved.
+struct Steered {
+  Control control;
+  Steered() {
+    const char* const words = std::getenv(kControlVariable);
+    std::istringstream in(words == nullptr ? "" : words);
+    for (std::string word; in >> word;) {
+      const std::size_t at = std::min(word.find('='), word.size() - 1);
+      const std::string name = word.substr(0, at), value = word.substr(at + 1);
+      if (name == "fail_at") control.fail_at = value;
+      if (name == "fail_code") control.fail_code = static_cast<c::Code>(std::stoi(value));
+      if (name == "passing") control.passing = std::stoi(value);
+      if (name == "once") control.once = value == "1";
+      if (name == "abort_at") control.abort_at = value;
+      if (name == "keep_clients") control.keep_clients = value == "1";
+      if (name == "devices") control.devices = std::stoi(value);
+      if (name == "hold") control.hold = value == "1";
+    }
+  }
+};
+
+}  // namespace
+
 Control& control() {
-  static Control control;
-  return control;
+  static Steered steered;
+  return steered.control;
 }
 
 }  // namespace tessera::pjrt
@@ -34,9 +63,16 @@ Error* destroy_event(EventDestroy* of) {
   delete of->of;
   return nullptr;
 }
-Error* await(EventAwait*) { return nullptr; }
+bool is_over(const Event& event) {
+  return !event.of_execution ||
+         (!control().hold && std::chrono::steady_clock::now() >= event.ready);
+}
+Error* await(EventAwait* of) {
+  while (!is_over(*of->of)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  return nullptr;
+}
 Error* is_ready(EventIsReady* of) {
-  of->answer = true;
+  of->answer = is_over(*of->of);
   return nullptr;
 }
 
@@ -47,7 +83,10 @@ Error* refuse(Call call, std::size_t size, std::size_t least) {
     return error(Code::InvalidArgument, std::string(name_of(call)) + ": struct_size is too small");
   }
   Control& steer = control();
+  if (steer.abort_at == name_of(call)) std::abort();
   if (steer.fail_at != name_of(call) || steer.passing-- > 0) return nullptr;
+  if (steer.once) steer.fail_at.clear();
+  ++steer.failed;
   return error(steer.fail_code, steer.message);
 }
 

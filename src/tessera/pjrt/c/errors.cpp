@@ -117,6 +117,7 @@ void fail_call(const Plugin& plugin, Call call, Error* error) {
   destroy_error(plugin, error);
   const std::string_view advice = advice_for(call, meaning);
   const bool unreadable = is_compile(call) && meaning.code == Code::Unknown;
+  if (meaning.fault != Fault::Usage && !unreadable) plugin.note_failure();
   fail(unreadable ? Fault::Usage : meaning.fault, plugin.file(), ": ", name_of(call), ": ",
        meaning.name, ": ", message, advice.empty() ? "" : "; ", advice);
 }

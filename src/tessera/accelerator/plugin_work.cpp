@@ -1,0 +1,75 @@
+#include "tessera/accelerator/plugin_work.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "tessera/accelerator/loaded_programs.h"
+#include "tessera/base/start_thread.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr auto kBetweenSigns = std::chrono::milliseconds(20);
+constexpr auto kToEnd = std::chrono::seconds(1);
+
+}  // namespace
+
+struct PluginWork::State {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool done = false, ended = false;  // the work; the thread, for all that it owns
+  std::exception_ptr failure;
+  std::thread thread;
+
+  void set(bool State::*flag) {
+    {
+      const std::scoped_lock lock(mutex);
+      this->*flag = true;
+    }
+    changed.notify_all();
+  }
+  bool wait(bool State::*flag, std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex);
+    return changed.wait_for(lock, time, [&] { return this->*flag; });
+  }
+};
+
+PluginWork::PluginWork(std::function<void()> work, std::function<void()> afterwards)
+    : state_(std::make_shared<State>()) {
+  state_->thread = start_thread(
+      [state = state_, work = std::move(work), afterwards = std::move(afterwards)]() mutable {
+        try {
+          work();
+        } catch (...) {
+          state->failure = std::current_exception();
+        }
+        state->set(&State::done);
+        afterwards();
+        work = nullptr;
+        afterwards = nullptr;
+        state->set(&State::ended);
+      });
+}
+
+PluginWork::~PluginWork() {
+  if (state_->wait(&State::ended, kToEnd)) {
+    state_->thread.join();
+  } else {
+    state_->thread.detach();
+  }
+}
+
+void PluginWork::wait(Communicator* world) {
+  while (!state_->wait(&State::done, kBetweenSigns)) {
+    if (world == nullptr) continue;
+    world->alive();
+    if (world->peer_failed()) meet(world, "the end of a plugin's call");  // it fails, and says why
+  }
+  if (state_->failure) std::rethrow_exception(state_->failure);
+}
+
+}  // namespace tessera

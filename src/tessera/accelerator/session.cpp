@@ -1,0 +1,102 @@
+#include "tessera/accelerator/session.h"
+
+#include <chrono>
+
+#include "tessera/accelerator/run_stages.h"
+#include "tessera/base/error.h"
+#include "tessera/base/text.h"
+
+namespace tessera {
+
+namespace {
+
+/// For the end of what a run that failed has started.
+constexpr auto kToEndRun = std::chrono::seconds(1);
+
+/// What goes wrong behind the first error is nobody's.
+void wait_quietly(const std::vector<pjrt::Event>& events) {
+  for (const pjrt::Event& event : events) {
+    try {
+      event.wait();
+    } catch (const Error&) {  // the first one was told
+    }
+  }
+}
+
+}  // namespace
+
+Session::Session(std::shared_ptr<LoadedPrograms> devices,
+                 std::vector<std::shared_ptr<const Plan>> plans)
+    : devices_(std::move(devices)),
+      plans_(std::move(plans)),
+      ranks_(plans_.size()),
+      numbers_(static_cast<std::size_t>(plans_[0]->stages)) {
+  for (std::size_t i = 0; i < plans_[0]->programs.size(); ++i) {
+    try {
+      programs_.push_back(devices_->compile(plans_, i));
+    } catch (const Error& error) {
+      throw error.with(text("in program ", plans_[0]->programs[i].name));
+    }
+  }
+}
+
+RankBuffers& Session::buffers(int rank) {
+  std::unique_lock lock(mutex_);
+  if (!changed_.wait_for(lock, kToEndRun, [&] { return !running_; }))
+    fail(Fault::Peer, devices_->client().plugin().file(),
+         ": the devices are still at a run that was given up; resume from the last checkpoint");
+  return ranks_[static_cast<std::size_t>(rank)];
+}
+
+void Session::run(std::size_t program, int rank, Communicator* world) {
+  try {
+    meet(world, "arguments of a program");
+    if (rank == 0) start(program, world);
+    meet(world, "results of a program");
+  } catch (...) {
+    close();
+    throw;
+  }
+}
+
+void Session::start(std::size_t program, Communicator* world) {
+  begin_run();
+  const auto self = shared_from_this();
+  const auto started = std::make_shared<std::vector<pjrt::Event>>();
+  const auto run = [self, started, program] {
+    run_stages(self->programs_[program], *self->devices_, self->ranks_, self->numbers_, *started);
+  };
+  const auto end = [self, started] {
+    wait_quietly(*started);
+    self->end_run();
+  };
+  try {
+    devices_->call(run, end, world);
+  } catch (...) {
+    devices_->give_up(self);
+    throw;
+  }
+}
+
+void Session::begin_run() {
+  const std::scoped_lock lock(mutex_);
+  if (closed_)
+    fail(Fault::Peer, devices_->client().plugin().file(),
+         ": no program runs after one has failed; resume from the last checkpoint");
+  running_ = true;
+}
+
+void Session::end_run() {
+  {
+    const std::scoped_lock lock(mutex_);
+    running_ = false;
+  }
+  changed_.notify_all();
+}
+
+void Session::close() {
+  const std::scoped_lock lock(mutex_);
+  closed_ = true;
+}
+
+}  // namespace tessera

@@ -1,0 +1,215 @@
+/// Engines on a plugin that fails: one clear error, no hang, nothing leaks.
+
+#include "tessera/accelerator/engine.h"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "accelerator/test_run.h"
+#include "files/test_data.h"
+
+namespace tessera::test {
+namespace {
+
+using pjrt::error_of;
+using pjrt::has;
+using pjrt::TestPlugin;
+
+constexpr Devices kDevices[] = {{1, 1}, {2, 1}, {2, 2}};
+
+/// Initial states, a state that is written and read, two steps, a metric.
+void whole_story(const TestPlugin& plugin, const Devices& on, const std::string& cache = "") {
+  AcceleratorOptions options = options_of(plugin, on.devices);
+  options.cache = cache;
+  const std::unique_ptr<Accelerator> accelerator = make_accelerator(options);
+  on_engines(*accelerator, on, [](Engine& engine, Communicator*) {
+    const std::string path = some_parameter(engine.plan());
+    engine.run(kInitProgram);
+    EXPECT_EQ(first_float(engine, path), 1);
+    engine.write_state(path,
+                       [](std::span<std::byte> bytes) { std::ranges::fill(bytes, std::byte{0}); });
+    for (int steps = 0; steps < 2; ++steps) step(engine);
+    EXPECT_EQ(first_float(engine, path), 0);
+    EXPECT_EQ(engine.scalar(kTrainProgram, "loss"), 1);
+  });
+}
+
+TEST(Engine, RunsOnThePluginOfTheTests) {
+  for (const Devices& on : kDevices) {
+    const TestPlugin plugin;
+    EXPECT_EQ(error_of([&] { whole_story(plugin, on); }), "");
+    EXPECT_GT(plugin.control().executions, 0);
+    EXPECT_EQ(plugin.control().alive, 0);
+  }
+}
+
+/// What the plugin only tells can be missing, and nobody hears of a destructor that fails.
+bool is_silent(std::string_view name) {
+  return has(std::string(name), "Destroy") || has(std::string(name), "PJRT_Error_");
+}
+
+void expect_clear(const TestPlugin& plugin, const std::string& error, std::string_view call) {
+  EXPECT_EQ(plugin.control().alive, 0);
+  if (plugin.control().failed == 0 || is_silent(call)) {
+    EXPECT_EQ(error, "");
+    return;
+  }
+  EXPECT_TRUE(has(error, plugin.file() + ": " + std::string(call) + ": INTERNAL: as the test"))
+      << error;
+  EXPECT_TRUE(has(error, "; ")) << error;
+}
+
+/// The device is lost: so do all calls behind the first that fails.
+TEST(Engine, EachCallFails) {
+  for (const Devices& on : kDevices) {
+    int failed = 0;
+    for (const pjrt::c::CallName& row : pjrt::c::call_names()) {
+      bool called = true;
+      for (const int passing : {0, 4}) {
+        if (!called) continue;
+        SCOPED_TRACE(text(row.name, " of ", on.devices, " devices after ", passing));
+        const TestPlugin plugin;
+        plugin.control().fail_at = row.name;
+        plugin.control().passing = passing;
+        const std::string error = error_of([&] { whole_story(plugin, on); });
+        called = plugin.control().failed > 0;
+        failed += called ? 1 : 0;
+        expect_clear(plugin, error, row.name);
+      }
+    }
+    EXPECT_GE(failed, 40);
+  }
+}
+
+/// One execution fails, and the plugin goes on: states that it did not take over can be read, and no
+/// run begins on what is left.
+TEST(Engine, StatesThatAreLeftCanBeRead) {
+  for (const Devices& on : kDevices) {
+    SCOPED_TRACE(text(on.devices, " devices, ", on.stages, " stages"));
+    const TestPlugin plugin;
+    {
+      const std::unique_ptr<Accelerator> accelerator =
+          make_accelerator(options_of(plugin, on.devices));
+      const std::string failed = error_of([&] {
+        on_engines(*accelerator, on, [&](Engine& engine, Communicator* world) {
+          engine.run(kInitProgram);
+          const std::string path = some_parameter(engine.plan());
+          if (world != nullptr) world->run(Collective::barrier("before"), nullptr, nullptr);
+          if (engine.plan().rank == 0) {
+            plugin.control().once = true;
+            plugin.control().fail_at = "PJRT_LoadedExecutable_Execute";
+          }
+          if (world != nullptr) world->run(Collective::barrier("behind"), nullptr, nullptr);
+          const std::string error = error_of([&] { step(engine); });
+          EXPECT_NE(error, "");
+          EXPECT_EQ(first_float(engine, path), 1);
+          const std::string again = error_of([&] { step(engine); });
+          EXPECT_NE(again, "");
+          if (world == nullptr) {
+            EXPECT_TRUE(has(again, "no program runs after one has failed; resume")) << again;
+          }
+          fail(Fault::Resource, error);
+        });
+      });
+      EXPECT_TRUE(has(failed, "PJRT_LoadedExecutable_Execute: INTERNAL")) << failed;
+      EXPECT_TRUE(accelerator->failed());
+    }
+    EXPECT_EQ(plugin.control().alive, 0);
+  }
+}
+
+/// What a step took over is lost with it, and said so.
+TEST(Engine, StatesThatAreLostAreNamed) {
+  const TestPlugin plugin;
+  const std::unique_ptr<Accelerator> accelerator = make_accelerator(options_of(plugin, 1));
+  on_engines(*accelerator, {}, [&](Engine& engine, Communicator*) {
+    engine.run(kInitProgram);
+    const auto deleted = +[](pjrt::c::BufferIsDeleted* of) -> pjrt::c::Error* {
+      of->answer = true;
+      return nullptr;
+    };
+    constexpr auto kPlace = static_cast<std::size_t>(pjrt::c::Call::BufferIsDeleted);
+    plugin.control().api->calls[kPlace] = reinterpret_cast<void (*)()>(deleted);
+    const std::string path = some_parameter(engine.plan());
+    const std::string error = error_of([&] { engine.read_state(path); });
+    EXPECT_TRUE(has(error, text("state '", path, "' was lost with a run that failed"))) << error;
+  });
+}
+
+TEST(Engine, WaitsForALateDevice) {
+  const TestPlugin plugin;
+  plugin.control().late = std::chrono::milliseconds(60);
+  EXPECT_EQ(error_of([&] { whole_story(plugin, {2, 2}); }), "");
+  EXPECT_EQ(plugin.control().alive, 0);
+}
+
+/// A rank fails while the device is at a run that does not end: nobody waits for it, and what it
+/// uses stays until it has ended.
+TEST(Engine, ARankFailsWhileTheDeviceHangs) {
+  const TestPlugin plugin;
+  plugin.control().hold = true;
+  {
+    const std::unique_ptr<Accelerator> accelerator = make_accelerator(options_of(plugin, 2));
+    const std::string error = error_of([&] {
+      on_engines(*accelerator, {2, 1}, [&](Engine& engine, Communicator* world) {
+        if (world->rank() == 0) return engine.run(kInitProgram);
+        meet(world, "arguments of a program");  // as that run does
+        while (plugin.control().executions < 1) std::this_thread::yield();
+        fail(Fault::Usage, "a row of the data is damaged");
+      });
+    });
+    EXPECT_TRUE(has(error, "a row of the data is damaged")) << error;
+    EXPECT_TRUE(accelerator->failed());
+    EXPECT_GT(plugin.control().alive, 0);
+    plugin.control().hold = false;
+  }
+  while (plugin.control().alive > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+/// Two sessions of one backend, at one time.
+TEST(Engine, PlansDoNotMix) {
+  const TestPlugin plugin;
+  plans_of({2, 2});  // not by two threads
+  {
+    const std::unique_ptr<Accelerator> accelerator = make_accelerator(options_of(plugin, 2));
+    on_engines(*accelerator, {2, 1}, [&](Engine& one, Communicator* world) {
+      const std::unique_ptr<Engine> other =
+          accelerator->start(plans_of({2, 2})[static_cast<std::size_t>(world->rank())], world, {});
+      for (Engine* engine : {&one, other.get()}) engine->run(kInitProgram);
+      for (int steps = 0; steps < 2; ++steps) {
+        for (Engine* engine : {&one, other.get()}) step(*engine);
+      }
+      EXPECT_EQ(other->scalar(kTrainProgram, "loss"), 1);
+    });
+  }
+  EXPECT_EQ(plugin.control().alive, 0);
+}
+
+/// A plugin that cannot write programs down works as one without a cache.
+TEST(Engine, APluginWithoutSerialize) {
+  for (const char* call : {"PJRT_Executable_Serialize", "PJRT_Executable_DeserializeAndLoad"}) {
+    const TestFolder folder;
+    const TestPlugin plugin;
+    EXPECT_EQ(error_of([&] { whole_story(plugin, {}, folder.path()); }), "");
+    plugin.control().fail_at = call;
+    plugin.control().fail_code = pjrt::c::Code::Unimplemented;
+    EXPECT_EQ(error_of([&] { whole_story(plugin, {2, 2}, folder.path()); }), "");
+    EXPECT_EQ(error_of([&] { whole_story(plugin, {}, folder.path()); }), "");
+    EXPECT_GT(plugin.control().failed, 0);
+    EXPECT_EQ(plugin.control().alive, 0);
+  }
+}
+
+/// Programs that were kept are loaded, on as many devices as they were compiled for.
+TEST(Engine, LoadsWhatWasKept) {
+  const TestFolder folder;
+  const TestPlugin plugin;
+  whole_story(plugin, {2, 1}, folder.path());
+  plugin.control().fail_at = "PJRT_Client_Compile";
+  EXPECT_EQ(error_of([&] { whole_story(plugin, {2, 1}, folder.path()); }), "");
+  EXPECT_EQ(plugin.control().failed, 0);
+}
+
+}  // namespace
+}  // namespace tessera::test
