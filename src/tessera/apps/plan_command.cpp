@@ -100,7 +100,8 @@ std::vector<Flag> plan_command_flags(const OwnFamilies& families) {
            "recursive_programming or sharding_propagation"),
        with_value("gpu", "NAME",
                   "with --device pjrt:cuda: compile the step for this GPU, which need not be here, "
-                  "and print the memory it takes; as \"NVIDIA H100 80GB HBM3\""),
+                  "and print the memory it takes; as \"NVIDIA H100 80GB HBM3\"; with --auto: find "
+                  "a plan that fits as compiled"),
        command_switch("placements", "print the placement of each value on the mesh"),
        with_value("schedule-svg", "FILE",
                   "draw the timeline of each pipeline stage, as an SVG picture"),
@@ -140,8 +141,7 @@ PlanRequest take_request(ParsedFlags& parsed, Problems& problems) {
   const std::pair<bool, const char*> of_one_plan[] = {{out.verbose, "--verbose"},
                                                       {out.placements, "--placements"},
                                                       {out.check, "--check"},
-                                                      {!out.picture.empty(), "--schedule-svg"},
-                                                      {!out.gpu.empty(), "--gpu"}};
+                                                      {!out.picture.empty(), "--schedule-svg"}};
   for (const auto& [given, flag] : of_one_plan)
     if (given && out.automatic)
       problems.add(text(flag,
@@ -220,10 +220,23 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
   return config;
 }
 
+/// By the compiler of the plugin, for the GPU of --gpu.
+CompiledBytes compile_for_gpu(const RunConfig& config, const PlanRequest& request,
+                              const Compiled& compiled) {
+  require(compiled.plan.stages == 1, "--gpu ", request.gpu, " compiles no pipelines yet, and the ",
+          "best plan has ", compiled.plan.stages,
+          " stages; give --pipeline-model-parallel-size 1, or leave --gpu out");
+  return compile_for_gpu(accelerator_options(config), request.gpu, compiled.plan, kTrainProgram);
+}
+
 void print_automatic(const RunConfig& config, const PlanRequest& request, Console& console) {
   PlanQuestion question = question_of(config, request.precision);
   question.margin = request.memory_margin;
   question.on_progress = search_progress(console);
+  if (!request.gpu.empty())
+    question.ask_compiler = [&](const RunConfig& of, const Compiled& compiled) {
+      return compile_for_gpu(of, request, compiled);
+    };
   const PlanAnswer answer = plan_for(question);
   console.out << (request.json ? to_json(answer, question) : to_text(answer, question))
               << std::flush;  // is there, whatever becomes of the files
@@ -246,9 +259,7 @@ void print_plan(RunConfig config, const PlanRequest& request, Console& console) 
   const Compiled compiled = request.check ? compile_checked(setup, wanted, *device, console)
                                           : compile_programs(setup, wanted, *device);
   PlanReport report = report_of(compiled, setup);
-  if (!request.gpu.empty())
-    report.compiled =
-        compile_for_gpu(accelerator_options(config), request.gpu, compiled.plan, kTrainProgram);
+  if (!request.gpu.empty()) report.compiled = compile_for_gpu(config, request, compiled);
   if (!request.picture.empty())
     write_atomically(request.picture, planned_pipeline(compiled, setup)->svg());
   if (request.json) {

@@ -9,6 +9,7 @@
 #include "tessera/config/memory_cap.h"
 #include "tessera/plan/memory_parts.h"
 #include "tessera/planner/explain.h"
+#include "tessera/report/compiled_report.h"
 #include "tessera/train/about_run.h"
 #include "tessera/train/within_cap.h"
 
@@ -99,13 +100,7 @@ std::string memory_lines(const PlanReport& r, const RunConfig& config) {
   if (r.host.file > 0) out += line_of("  in a file", bytes_text(r.host.file));
   if (r.save_copy_bytes > 0)
     out += line_of("  beside it", text(bytes_text(r.save_copy_bytes), " to save from"));
-  if (r.compiled) {
-    const CompiledBytes& c = *r.compiled;
-    out += line_of("  as compiled",
-                   text(bytes_text(c.peak()), ", of which temporaries ", bytes_text(c.temporary),
-                        c.host == 0 ? "" : text(", and ", bytes_text(c.host), " on the host"),
-                        ", by ", c.compiler, " in ", seconds_text(c.seconds)));
-  }
+  if (r.compiled) out += line_of("  as compiled", to_text(*r.compiled));
   return out;
 }
 

@@ -11,6 +11,7 @@
 #include "tessera/plan/memory_parts.h"
 #include "tessera/planner/explain.h"
 #include "tessera/planner/plan_speed.h"
+#include "tessera/report/compiled_report.h"
 #include "tessera/report/pipeline_report.h"
 #include "tessera/train/host_pool.h"
 #include "tessera/train/run_requirements.h"
@@ -82,6 +83,7 @@ std::string memory_text(const PlanAnswer& answer, const PlanQuestion& question) 
   if (question.cap)
     out += text("  the cap is ", bytes_text(*question.cap), ", of which ",
                 bytes_text(*question.room()), " may be planned\n");
+  if (answer.by_compiler) out += text("  as compiled ", to_text(*answer.by_compiler), "\n");
   const HostUse host = host_use(answer.config, answer.best().verdict.host());
   if (host.memory > 0) out += text("  on the host ", bytes_text(host.memory), "\n");
   return host.file > 0 ? out + text("  in a file ", bytes_text(host.file), "\n") : out;
@@ -137,6 +139,7 @@ std::string to_json(const PlanAnswer& answer, const PlanQuestion& question) {
   const std::string& known_error = question.machine.known_error;
   json["known_error"] = known_error.empty() ? Json(nullptr) : Json(known_error);
   json["planned_peak_bytes"] = best.verdict.peak();
+  if (answer.by_compiler) json["compiled"] = to_json(*answer.by_compiler);
   const HostUse host = host_use(answer.config, best.verdict.host());
   json["planned_host_bytes"] = host.memory;
   json["planned_file_bytes"] = host.file;

@@ -18,10 +18,12 @@ namespace tessera {
 namespace {
 
 /// The whole plan of a choice.
-std::shared_ptr<const Compiled> compile_whole(const RunConfig& config, const DeviceOf& device_of) {
+std::shared_ptr<const Compiled> compile_whole(const RunConfig& config, const DeviceOf& device_of,
+                                              bool local = false) {
   const RunSetup setup(config);
   WantedPrograms wanted = wanted_programs(setup);
   wanted.stages = true;
+  wanted.local = local;
   return std::make_shared<const Compiled>(compile_programs(setup, wanted, device_of(config)));
 }
 
@@ -30,16 +32,19 @@ Prediction predict_whole(const Compiled& compiled, const Machine& machine) {
   return predict(plans, kTrainProgram, pipeline_of(plans, kTrainProgram), machine);
 }
 
-/// Each choice is compiled once.
-Verify verifier(const PlanQuestion& question, const DeviceOf& device_of) {
-  auto known = std::make_shared<std::map<std::string, std::optional<Verdict>>>();
-  return [&question, &device_of, known](const PlanChoice& choice) -> std::optional<Verdict> {
-    const RunConfig config = with(question.base, choice);
-    const auto [found, fresh] = known->try_emplace(to_toml(config));
+/// Whole plans of choices, each compiled once.
+class WholePlans {
+ public:
+  WholePlans(const PlanQuestion& question, const DeviceOf& device_of)
+      : question_(question), device_of_(device_of) {}
+
+  std::optional<Verdict> verdict(const PlanChoice& choice) {
+    const RunConfig config = with(question_.base, choice);
+    const auto [found, fresh] = known_.try_emplace(to_toml(config));
     if (!fresh) return found->second;
     try {
-      const auto compiled = compile_whole(config, device_of);
-      Verdict out{predict_whole(*compiled, question.machine), {}, {}, {}};
+      const auto compiled = compile_whole(config, device_of_);
+      Verdict out{predict_whole(*compiled, question_.machine), {}, {}, {}};
       for (const Plan* plan : plans_of(*compiled)) {
         out.peak_bytes.push_back(plan->peak_bytes());
         out.host_bytes.push_back(plan->host_bytes());
@@ -50,8 +55,21 @@ Verify verifier(const PlanQuestion& question, const DeviceOf& device_of) {
       if (error.fault() != Fault::Usage) throw;
       return std::nullopt;
     }
-  };
-}
+  }
+
+  /// From now on a plan takes what the compiler of the devices says.
+  void correct(const Candidate& candidate, std::int64_t bytes) {
+    std::optional<Verdict>& known =
+        known_.at(to_toml(with(question_.base, candidate.considered.choice)));
+    std::ranges::fill(known->peak_bytes, bytes);
+    std::ranges::fill(known->capped_bytes, bytes);
+  }
+
+ private:
+  const PlanQuestion& question_;
+  const DeviceOf& device_of_;
+  std::map<std::string, std::optional<Verdict>> known_;
+};
 
 /// The progress of a search that answers another question than was asked: which.
 OnProgress beside(const PlanQuestion& question, const std::string& what) {
@@ -148,15 +166,29 @@ PlanAnswer plan_for(const PlanQuestion& question, const DeviceOf& device_of) {
   const Clock::time_point begin = Clock::now();
   require_room(question);
   ShortModels models(question.base, question.machine, device_of);
-  const Verify verify = verifier(question, device_of);
+  WholePlans whole(question, device_of);
+  const Verify verify = [&](const PlanChoice& choice) { return whole.verdict(choice); };
   const Space space(question.base, question.devices, question.precision);
-  Search search(question.base, question.machine, space, models, verify, question.limits,
-                question.on_progress);
   PlanAnswer out;
-  out.found = search.run(question.caps());
-  if (out.found.fit.empty()) take_leanest(out.found, verify, question);
-  out.config = with(question.base, out.best().considered.choice);
-  out.compiled = compile_whole(out.config, device_of);
+  const auto search = [&] {
+    out.found = Search(question.base, question.machine, space, models, verify, question.limits,
+                       question.on_progress)
+                    .run(question.caps());
+    if (out.found.fit.empty()) take_leanest(out.found, verify, question);
+    out.config = with(question.base, out.best().considered.choice);
+    out.compiled = compile_whole(out.config, device_of, question.ask_compiler != nullptr);
+  };
+  search();
+  // The compiler of the devices has the last word: what it does not fit is searched without.
+  for (std::int64_t asked = 1; question.ask_compiler; ++asked) {
+    out.by_compiler = question.ask_compiler(out.config, *out.compiled);
+    if (!question.cap || out.by_compiler->peak() <= *question.room()) break;
+    Candidate refuted = out.best();
+    whole.correct(refuted, out.by_compiler->peak());
+    refuted.verdict = *whole.verdict(refuted.considered.choice);
+    if (asked == question.limits.whole_plans) refuse(question, {refuted});
+    search();
+  }
   out.binds = binds_of(out.found, free_seconds(out.found, question, space, models, verify));
   out.alternatives = alternatives_of(out.found, question.base, question.caps());
   if (question.what_if) {

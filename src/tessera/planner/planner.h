@@ -14,10 +14,14 @@
 #include <string>
 #include <vector>
 
+#include "tessera/plan/compiled_bytes.h"
 #include "tessera/planner/search.h"
 #include "tessera/train/programs.h"
 
 namespace tessera {
+
+/// What the compiler of the devices says of a training step; null where they have none.
+using AskCompiler = std::function<CompiledBytes(const RunConfig& config, const Compiled& compiled)>;
 
 /// What is asked.
 struct PlanQuestion {
@@ -30,6 +34,8 @@ struct PlanQuestion {
   bool what_if = true;              // also plan for a little more of everything
   PlannerLimits limits = {};
   OnProgress on_progress = {};
+  /// Asked about the best, and where that does not fit about the next, limits.whole_plans times.
+  AskCompiler ask_compiler = {};
 
   /// What a plan may take: the cap without the margin.
   std::optional<std::int64_t> room() const;
@@ -64,7 +70,8 @@ struct PlanAnswer {
   SearchResult found;
   RunConfig config;  // of the best
   std::shared_ptr<const Compiled> compiled;
-  std::vector<Share> binds;  // the largest first
+  std::optional<CompiledBytes> by_compiler;  // of the devices, where it was asked
+  std::vector<Share> binds;                  // the largest first
   std::vector<Alternative> alternatives;
   std::vector<WhatIf> what_if;
   double search_seconds = 0;

@@ -10,6 +10,7 @@
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
 #include "tessera/plan/memory_parts.h"
+#include "tessera/report/compiled_report.h"
 #include "tessera/report/json/reports.h"
 #include "tessera/report/planned_pipeline.h"
 #include "tessera/train/run_requirements.h"
@@ -233,11 +234,7 @@ std::string to_json(const PlanReport& r) {
   for (const MemoryPart& part : kMemoryParts) json["memory"][part.key] = r.memory.*part.bytes;
   json["planned_peak_bytes"] = r.peak_bytes;
   json["lower_bound_bytes"] = r.lower_bound_bytes;
-  if (const std::optional<CompiledBytes>& c = r.compiled)
-    json["compiled"] = {
-        {"compiler", c->compiler}, {"argument_bytes", c->argument},   {"output_bytes", c->output},
-        {"alias_bytes", c->alias}, {"temporary_bytes", c->temporary}, {"peak_bytes", c->peak()},
-        {"host_bytes", c->host},   {"text_bytes", c->code},           {"seconds", c->seconds}};
+  if (r.compiled) json["compiled"] = to_json(*r.compiled);
   json["bytes_without_reuse"] = r.unshared_bytes;
   json["planned_host_bytes"] = r.host.memory;
   json["planned_file_bytes"] = r.host.file;
