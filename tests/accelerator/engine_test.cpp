@@ -22,7 +22,7 @@ constexpr Devices kDevices[] = {{1, 1}, {2, 1}, {2, 2}};
 void whole_story(const TestPlugin& plugin, const Devices& on, const std::string& cache = "") {
   AcceleratorOptions options = options_of(plugin, on.devices);
   options.cache = cache;
-  const std::unique_ptr<Accelerator> accelerator = make_accelerator(options);
+  const std::shared_ptr<Accelerator> accelerator = make_accelerator(options);
   on_engines(*accelerator, on, [](Engine& engine, Communicator*) {
     const std::string path = some_parameter(engine.plan());
     engine.run(kInitProgram);
@@ -89,7 +89,7 @@ TEST(Engine, StatesThatAreLeftCanBeRead) {
     SCOPED_TRACE(text(on.devices, " devices, ", on.stages, " stages"));
     const TestPlugin plugin;
     {
-      const std::unique_ptr<Accelerator> accelerator =
+      const std::shared_ptr<Accelerator> accelerator =
           make_accelerator(options_of(plugin, on.devices));
       const std::string failed = error_of([&] {
         on_engines(*accelerator, on, [&](Engine& engine, Communicator* world) {
@@ -104,9 +104,8 @@ TEST(Engine, StatesThatAreLeftCanBeRead) {
           const std::string error = error_of([&] { step(engine); });
           EXPECT_NE(error, "");
           EXPECT_EQ(first_float(engine, path), 1);
-          const std::string again = error_of([&] { step(engine); });
-          EXPECT_NE(again, "");
           if (world == nullptr) {
+            const std::string again = error_of([&] { step(engine); });
             EXPECT_TRUE(has(again, "no program runs after one has failed; resume")) << again;
           }
           fail(Fault::Resource, error);
@@ -122,7 +121,7 @@ TEST(Engine, StatesThatAreLeftCanBeRead) {
 /// What a step took over is lost with it, and said so.
 TEST(Engine, StatesThatAreLostAreNamed) {
   const TestPlugin plugin;
-  const std::unique_ptr<Accelerator> accelerator = make_accelerator(options_of(plugin, 1));
+  const std::shared_ptr<Accelerator> accelerator = make_accelerator(options_of(plugin, 1));
   on_engines(*accelerator, {}, [&](Engine& engine, Communicator*) {
     engine.run(kInitProgram);
     const auto deleted = +[](pjrt::c::BufferIsDeleted* of) -> pjrt::c::Error* {
@@ -150,7 +149,7 @@ TEST(Engine, ARankFailsWhileTheDeviceHangs) {
   const TestPlugin plugin;
   plugin.control().hold = true;
   {
-    const std::unique_ptr<Accelerator> accelerator = make_accelerator(options_of(plugin, 2));
+    const std::shared_ptr<Accelerator> accelerator = make_accelerator(options_of(plugin, 2));
     const std::string error = error_of([&] {
       on_engines(*accelerator, {2, 1}, [&](Engine& engine, Communicator* world) {
         if (world->rank() == 0) return engine.run(kInitProgram);
@@ -172,7 +171,7 @@ TEST(Engine, PlansDoNotMix) {
   const TestPlugin plugin;
   plans_of({2, 2});  // not by two threads
   {
-    const std::unique_ptr<Accelerator> accelerator = make_accelerator(options_of(plugin, 2));
+    const std::shared_ptr<Accelerator> accelerator = make_accelerator(options_of(plugin, 2));
     on_engines(*accelerator, {2, 1}, [&](Engine& one, Communicator* world) {
       const std::unique_ptr<Engine> other =
           accelerator->start(plans_of({2, 2})[static_cast<std::size_t>(world->rank())], world, {});

@@ -35,6 +35,36 @@ for call in PJRT_LoadedExecutable_Execute PJRT_Buffer_ToHostBuffer; do
     [ "$(grep -c '^error' "$folder/err")" = 1 ] || wrong "not one error"
   done
 done
+# Two processes with two devices each train together; one that is killed is named at the other.
+processes() {
+  local output=$1 steps=$2
+  for node in 0 1; do
+    NNODES=2 NODE_RANK=$node MASTER_ADDR=127.0.0.1 MASTER_PORT=$port TESSERA_SECRET=a-secret-of-this-test \
+      TESSERA_TEST_PLUGIN="devices=2 ${3-}" "$tessera" train --preset gpt2-tiny --data "$folder/text.txt" --devices 4 \
+      --steps $steps --resume auto --output "$folder/$output" --device "pjrt:$plugin" --distributed-timeout 20 \
+      >"$folder/out$node" 2>"$folder/err$node" &
+    node_pids[node]=$!
+  done
+}
+port=$((20000 + RANDOM % 10000))
+processes joined 2
+for node in 0 1; do wait ${node_pids[node]} || { cat "$folder"/err? >"$folder/err"; wrong "process $node fails"; }; done
+grep -q '"backend":"pjrt:test ' "$folder/joined/metrics.jsonl" || wrong "metrics without a backend"
+"$tessera" train --preset gpt2-tiny --data "$folder/text.txt" --steps 3 --resume auto --output "$folder/joined" --threads 1 \
+  >"$folder/out" 2>"$folder/err" || wrong "a checkpoint of two processes does not resume on processors"
+grep -q "step 3/3" "$folder/out" || wrong "it does not go on at step 3"
+processes killed 100000
+until grep -q "^step" "$folder/out0"; do
+  kill -0 ${node_pids[0]} || { cat "$folder"/err? >"$folder/err"; wrong "process 0 does not train"; }
+  sleep 0.1
+done
+kill -9 ${node_pids[1]}
+wait ${node_pids[1]} 2>/dev/null || true
+code=0
+wait ${node_pids[0]} || code=$?
+cp "$folder/err0" "$folder/err"
+[ $code = 7 ] && grep -q "rank [23] (process ${node_pids[1]}.* has died" "$folder/err" || wrong "process 0 ends with code $code where the other dies"
+
 # doctor outlives a plugin that aborts.
 mkdir -p "$folder/bin/plugins/cpu"
 cp "$tessera" "$folder/bin/tessera"
@@ -51,6 +81,11 @@ refused pjrt:cpu "leave one of the two out" "--profile $folder/trace.json"
   echo "no plugin of CPUs in $(dirname "$tessera")/plugins; ./dev accelerator cpu brings it"
   exit 77
 }
+
+code=0
+"$tessera" launch -n 2 --backend tcp -- verify --preset gpt2-tiny --device pjrt:cpu >"$folder/out" 2>"$folder/err" || code=$?
+[ $code = 2 ] && grep -q "sees no devices but those of its own process, and the run has 2 processes" "$folder/err" ||
+  wrong "two processes on a plugin that joins none end with code $code"
 
 verified() {
   "$tessera" verify --device pjrt:cpu --threads 1 "$@" >"$folder/out" 2>"$folder/err" ||

@@ -6,10 +6,12 @@
 #include <map>
 #include <numeric>
 
+#include "tessera/accelerator/board.h"
 #include "tessera/accelerator/engine.h"
 #include "tessera/accelerator/product_rate.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/comm/share_text.h"
 #include "tessera/pjrt/plugin.h"
 #include "tessera/pjrt/topology.h"
 
@@ -19,20 +21,27 @@ namespace {
 
 constexpr int kAllDevices = 0;  // that there are; of XLA's CPU one
 
-/// XLA's CPU makes as many devices as it is told. Of GPUs this process takes the first so many, and
-/// with `all_memory` most of their memory at once, as XLA's allocator does best.
-pjrt::Client client_of(const pjrt::Plugin& plugin, int devices, bool all_memory = true) {
+/// XLA's CPU makes as many devices as it is told. Of GPUs this process takes as many, behind those
+/// that lower ranks of its host take, and with `all_memory` most of their memory at once, as XLA's
+/// allocator does best.
+pjrt::Client client_of(const pjrt::Plugin& plugin, const Processes& processes,
+                       bool all_memory = true, pjrt::KeyValueStore store = {}) {
   const std::string file = std::filesystem::path(plugin.file()).filename().string();
   const auto is = [&](const char* kind) { return file.find(kind) != std::string::npos; };
+  const ProcessRanks& here = processes.here();
   pjrt::NamedValues options;
-  if (is("cpu")) options.push_back({"cpu_device_count", std::int64_t{std::max(devices, 1)}});
+  if (is("cpu")) options.push_back({"cpu_device_count", std::int64_t{std::max(here.count, 1)}});
   if (is("cuda") || is("rocm")) {
-    std::vector<std::int64_t> first(static_cast<std::size_t>(devices));
-    std::iota(first.begin(), first.end(), std::int64_t{0});
-    if (devices > 0) options.push_back({"visible_devices", first});
+    std::vector<std::int64_t> own(static_cast<std::size_t>(here.count));
+    std::iota(own.begin(), own.end(), std::int64_t{here.first_on_host});
+    if (here.count != kAllDevices) options.push_back({"visible_devices", own});
     options.push_back({"preallocate", all_memory});
   }
-  return pjrt::Client(plugin, options);
+  if (processes.all.size() > 1) {
+    options.push_back({"node_id", std::int64_t{processes.own}});
+    options.push_back({"num_nodes", static_cast<std::int64_t>(processes.all.size())});
+  }
+  return pjrt::Client(plugin, options, std::move(store));
 }
 
 const pjrt::Plugin& plugin_of(const AcceleratorOptions& options) {
@@ -59,15 +68,14 @@ std::string devices_text(const pjrt::Client& client) {
 
 class PluginBackend final : public Accelerator {
  public:
-  PluginBackend(const AcceleratorOptions& options, const pjrt::Plugin& plugin)
-      : programs_(std::make_shared<LoadedPrograms>(client_of(plugin, options.devices),
-                                                   options.devices, ProgramCache(options.cache))),
+  PluginBackend(const pjrt::Plugin& plugin, const std::string& cache, const Processes& processes,
+                const std::shared_ptr<Board>& board)
+      : programs_(std::make_shared<LoadedPrograms>(
+            client_of(plugin, processes, /*all_memory=*/true,
+                      board ? board->store() : pjrt::KeyValueStore{}),
+            processes, board, ProgramCache(cache))),
         plans_(make_described_device()),
-        name_(name_of(plugin, client().platform_name())) {
-    const auto there = static_cast<int>(client().local_devices().size());
-    require(there >= options.devices, "devices is ", options.devices, ", and ", name_, " has ",
-            there, "; ask for at most as many");
-  }
+        name_(name_of(plugin, client().platform_name())) {}
   ~PluginBackend() override { programs_->let_go(); }
 
   std::string name() const override { return name_; }
@@ -92,8 +100,31 @@ class PluginBackend final : public Accelerator {
 
 }  // namespace
 
-std::unique_ptr<Accelerator> make_accelerator(const AcceleratorOptions& options) {
-  return std::make_unique<PluginBackend>(options, plugin_of(options));
+std::shared_ptr<Accelerator> make_accelerator(const AcceleratorOptions& options) {
+  return std::make_shared<PluginBackend>(plugin_of(options), options.cache,
+                                         one_process(options.devices), nullptr);
+}
+
+std::shared_ptr<Accelerator> make_accelerator(const AcceleratorOptions& options,
+                                              Communicator& world, const ProcessName& here) {
+  const Processes processes = processes_of(world, here);
+  // Of the rank that leads; the others of its process copy it.
+  const auto made = std::make_shared<std::shared_ptr<Accelerator>>();
+  const auto board = processes.all.size() > 1 ? std::make_shared<Board>() : nullptr;
+  const bool leads = processes.leads(world.rank());
+  std::function<void()> make;
+  if (leads)
+    make = [options, processes, board, made] {
+      *made = std::make_shared<PluginBackend>(plugin_of(options), options.cache, processes, board);
+    };
+  work_together(
+      make, [] {}, board, &world);
+  const std::vector<std::string> places =
+      gather_texts(world, text(reinterpret_cast<std::uintptr_t>(made.get())), "where backends are");
+  const std::string& place = places[static_cast<std::size_t>(processes.here().first)];
+  if (!leads) *made = *reinterpret_cast<const std::shared_ptr<Accelerator>*>(std::stoull(place));
+  meet(&world, "a backend of the process");
+  return *made;
 }
 
 CompiledBytes compile_for_gpu(const AcceleratorOptions& options, std::string_view gpu,
@@ -133,7 +164,8 @@ void ask(PluginFacts& plugin) {
   try {
     const pjrt::Plugin& loaded = pjrt::load_plugin(plugin.file);
     plugin.version = to_text(loaded.version());
-    plugin.devices = devices_text(client_of(loaded, kAllDevices, /*all_memory=*/false));
+    plugin.devices =
+        devices_text(client_of(loaded, one_process(kAllDevices), /*all_memory=*/false));
   } catch (const Error& error) {
     plugin.problem = error.what();
   }

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/accelerator/processes.h"
 #include "tessera/plan/compiled_bytes.h"
 #include "tessera/runtime/backend.h"
 
@@ -36,7 +37,13 @@ class Accelerator : public Backend {
 /// All ranks of the process share the backend.
 /// Errors: Fault::Usage: no such plugin, fewer devices than asked for. Fault::Resource: a plugin
 /// that does not load, no driver.
-std::unique_ptr<Accelerator> make_accelerator(const AcceleratorOptions& options);
+std::shared_ptr<Accelerator> make_accelerator(const AcceleratorOptions& options);
+/// The same for ranks that were launched, which call it together: each process drives as many
+/// devices as it has ranks, and rank r has device r of all. options.devices is not read.
+/// Errors: also a plugin that does not join processes; Fault::Peer: a process that does not come.
+std::shared_ptr<Accelerator> make_accelerator(const AcceleratorOptions& options,
+                                              Communicator& world,
+                                              const ProcessName& here = this_process());
 
 /// Compiles a program of a plan that keeps what it computes (ProgramPlan::local) for as many of a
 /// GPU, by its name, as the plan has ranks. None need be here: the plugin has descriptions of them.

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "tessera/accelerator/board.h"
 #include "tessera/accelerator/plugin_work.h"
 #include "tessera/accelerator/session.h"
 #include "tessera/base/error.h"
@@ -11,6 +12,29 @@
 namespace tessera {
 
 namespace {
+
+/// The first devices of each process, by rank: a client lists those of others with their process.
+std::vector<const pjrt::Device*> devices_of(const pjrt::Client& client,
+                                            const Processes& processes) {
+  const bool alone = processes.all.size() == 1;
+  require(alone || client.devices().size() > client.local_devices().size(), client.plugin().file(),
+          " sees no devices but those of its own process, and the run has ", processes.all.size(),
+          " processes: it does not join them; start one, with all --devices");
+  std::vector<const pjrt::Device*> out;
+  for (std::size_t process = 0; process < processes.all.size(); ++process) {
+    int missing = processes.all[process].count;
+    for (const pjrt::Device& device : alone ? client.local_devices() : client.devices()) {
+      if (missing == 0 || (!alone && device.process != static_cast<int>(process))) continue;
+      out.push_back(&device);
+      --missing;
+    }
+    const int asked = processes.all[process].count;
+    require(missing == 0, "process ", process, " of ", processes.all.size(), " is to drive ", asked,
+            " devices, and ", client.plugin().file(), " has ", asked - missing,
+            " there; ask for at most as many");
+  }
+  return out;
+}
 
 /// XLA's CPU has such memory too, and no way to it.
 bool reaches_pinned_host(std::string_view platform) { return platform != "cpu"; }
@@ -37,9 +61,13 @@ std::string device_text(const pjrt::Client& client) {
 
 }  // namespace
 
-const pjrt::Device& LoadedPrograms::device(int rank) const {
-  return client_.local_devices()[static_cast<std::size_t>(rank)];
-}
+LoadedPrograms::LoadedPrograms(pjrt::Client client, Processes processes,
+                               std::shared_ptr<Board> board, ProgramCache cache)
+    : board_(std::move(board)),
+      client_(std::move(client)),
+      processes_(std::move(processes)),
+      devices_(devices_of(client_, processes_)),
+      cache_(std::move(cache)) {}
 
 std::string_view LoadedPrograms::memory_kind(Memory memory) const {
   const bool pinned = memory == Memory::Host && reaches_pinned_host(client_.platform_name());
@@ -60,6 +88,13 @@ LoadedModule LoadedPrograms::compiled(hlo::Module module, int stage) const {
         {device(static_cast<int>(stage * module.replicas() + r)).id});
   }
   pjrt::Executable loaded = executable(module.text, options);
+  std::vector<int> here;  // in the order of ranks
+  for (const auto& of_replica : options.device_assignment) {
+    const int id = static_cast<int>(of_replica[0]);
+    if (client_.device(id).local) here.push_back(id);
+  }
+  check(loaded.devices() == here, "a module is loaded on devices ", join(loaded.devices()),
+        ", and not on ", join(here));
   return {std::move(module), std::move(loaded)};
 }
 
@@ -119,40 +154,45 @@ struct LoadedPrograms::Opening {
 
 std::shared_ptr<Session> LoadedPrograms::open(std::shared_ptr<const Plan> plan,
                                               Communicator* world) {
-  check(plan->ranks() == ranks_, "a plan of ", plan->ranks(), " ranks on ", ranks_, " devices");
+  const ProcessRanks& here = processes_.here();
+  check(plan->ranks() == std::ssize(devices_), "a plan of ", plan->ranks(), " ranks on ",
+        devices_.size(), " devices");
+  require(plan->stages == 1 || processes_.all.size() == 1, "the plan has ", plan->stages,
+          " stages, and the run ", processes_.all.size(),
+          " processes: stages on accelerators hand each other values within one process; start one "
+          "with all --devices, or leave the stages out");
   const int rank = plan->rank;
   std::shared_ptr<Opening> opening;
   {
     const std::scoped_lock lock(mutex_);
     if (!opening_) opening_ = std::make_shared<Opening>();
     opening = opening_;
-    opening->plans.resize(static_cast<std::size_t>(ranks_));
-    opening->plans[static_cast<std::size_t>(rank)] = std::move(plan);
+    opening->plans.resize(static_cast<std::size_t>(here.count));
+    opening->plans[static_cast<std::size_t>(rank - here.first)] = std::move(plan);
   }
   meet(world, "plans of all ranks");
-  if (rank == 0) {
-    {
-      const std::scoped_lock lock(mutex_);
-      opening_.reset();
-    }
-    const auto compile = [self = shared_from_this(), opening] {
-      opening->session = std::make_shared<Session>(self, opening->plans);
-    };
-    call(
-        compile, [] {}, world);
+  if (processes_.leads(rank)) {
+    const std::scoped_lock lock(mutex_);
+    opening_.reset();
   }
+  const auto compile = [self = shared_from_this(), opening] {
+    opening->session = std::make_shared<Session>(self, opening->plans);
+  };
+  call(
+      rank, compile, [] {}, world);
   meet(world, "programs that were compiled");
   return opening->session;
 }
 
-void LoadedPrograms::call(std::function<void()> work, std::function<void()> afterwards,
+void LoadedPrograms::call(int rank, std::function<void()> work, std::function<void()> afterwards,
                           Communicator* world) {
+  if (!processes_.leads(rank)) return work_together({}, {}, board_, world);
   ++under_way_;
   const auto over = [self = shared_from_this(), afterwards = std::move(afterwards)] {
     afterwards();
     --self->under_way_;
   };
-  PluginWork(std::move(work), over).wait(world);
+  work_together(std::move(work), over, board_, world);
 }
 
 void LoadedPrograms::give_up(std::shared_ptr<const Session> session) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/accelerator/processes.h"
 #include "tessera/accelerator/program_cache.h"
 #include "tessera/comm/communicator.h"
 #include "tessera/hlo/modules.h"
@@ -52,27 +53,31 @@ class Session;
 
 class LoadedPrograms : public std::enable_shared_from_this<LoadedPrograms> {
  public:
-  /// `ranks`: as many as the world has, one on each device.
-  LoadedPrograms(pjrt::Client client, int ranks, ProgramCache cache)
-      : client_(std::move(client)), cache_(std::move(cache)), ranks_(ranks) {}
+  /// Each rank of the processes has a device; `board`: by which the client meets those of others.
+  /// Errors: Fault::Usage: fewer devices than ranks.
+  LoadedPrograms(pjrt::Client client, Processes processes, std::shared_ptr<Board> board,
+                 ProgramCache cache);
 
   const pjrt::Client& client() const { return client_; }
+  const Processes& processes() const { return processes_; }
   /// That of a rank of the world.
-  const pjrt::Device& device(int rank) const;
+  const pjrt::Device& device(int rank) const { return *devices_[static_cast<std::size_t>(rank)]; }
   /// Where values of that memory are, on this client's devices; empty: their own memory.
   std::string_view memory_kind(Memory memory) const;
 
   /// Takes the plan of each rank, and compiles its programs; all ranks of the world call it together,
-  /// each with its plan, and one compiles for all. Errors: as of compile.
+  /// each with its plan, and one compiles for all of its process. Errors: as of compile;
+  /// Fault::Usage: stages in several processes.
   std::shared_ptr<Session> open(std::shared_ptr<const Plan> plan, Communicator* world);
 
-  /// Program number `program` of all ranks' plans. Errors: as of hlo::whole_module and pjrt::compile;
+  /// Program number `program` of the plans of all ranks here. Errors: as of hlo::whole_module and pjrt::compile;
   /// Broken: stages that wait for each other.
   LoadedProgram compile(const std::vector<std::shared_ptr<const Plan>>& plans,
                         std::size_t program) const;
 
-  /// Does what may last: PluginWork.
-  void call(std::function<void()> work, std::function<void()> afterwards, Communicator* world);
+  /// work_together, by the rank that leads.
+  void call(int rank, std::function<void()> work, std::function<void()> afterwards,
+            Communicator* world);
 
   /// A run failed, or was left while it lasted: what it used stays until let_go(), as a device that
   /// was lost may never let go of it.
@@ -86,9 +91,11 @@ class LoadedPrograms : public std::enable_shared_from_this<LoadedPrograms> {
   LoadedModule compiled(hlo::Module module, int stage) const;
   pjrt::Executable executable(const std::string& module, const pjrt::CompileOptions& options) const;
 
+  std::shared_ptr<Board> board_;  // outlives the client, which calls it
   pjrt::Client client_;
+  Processes processes_;
+  std::vector<const pjrt::Device*> devices_;  // by rank
   ProgramCache cache_;
-  int ranks_;
   std::atomic<int> under_way_ = 0;
   mutable std::mutex mutex_;
   std::shared_ptr<Opening> opening_;  // while ranks meet

@@ -63,13 +63,18 @@ PluginWork::~PluginWork() {
   }
 }
 
+bool PluginWork::over() {
+  if (!state_->wait(&State::done, kBetweenSigns)) return false;
+  if (state_->failure) std::rethrow_exception(state_->failure);
+  return true;
+}
+
 void PluginWork::wait(Communicator* world) {
-  while (!state_->wait(&State::done, kBetweenSigns)) {
+  while (!over()) {
     if (world == nullptr) continue;
     world->alive();
     if (world->peer_failed()) meet(world, "the end of a plugin's call");  // it fails, and says why
   }
-  if (state_->failure) std::rethrow_exception(state_->failure);
 }
 
 }  // namespace tessera

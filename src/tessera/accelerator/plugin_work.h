@@ -21,6 +21,8 @@ class PluginWork {
   /// Waits for the end of `work`, and shows the others meanwhile that this rank is alive. Errors: of
   /// `work`; another rank has failed.
   void wait(Communicator* world);
+  /// Waits a little. True: `work` has ended. Errors: of `work`.
+  bool over();
 
  private:
   struct State;

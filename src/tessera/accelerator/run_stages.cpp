@@ -179,8 +179,9 @@ void run_stages(const LoadedProgram& program, const LoadedPrograms& devices,
   const std::size_t of_stage = ranks.size() / program.stages.size();
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
     const std::size_t first = s * of_stage;
-    stages.emplace_back(program.stages[s], static_cast<int>(first), ranks.subspan(first, of_stage),
-                        numbers[s], run);
+    stages.emplace_back(program.stages[s],
+                        devices.processes().here().first + static_cast<int>(first),
+                        ranks.subspan(first, of_stage), numbers[s], run);
   }
   for (bool began = true; began;) {
     began = false;

@@ -45,13 +45,13 @@ RankBuffers& Session::buffers(int rank) {
   if (!changed_.wait_for(lock, kToEndRun, [&] { return !running_; }))
     fail(Fault::Peer, devices_->client().plugin().file(),
          ": the devices are still at a run that was given up; resume from the last checkpoint");
-  return ranks_[static_cast<std::size_t>(rank)];
+  return ranks_[static_cast<std::size_t>(rank - devices_->processes().here().first)];
 }
 
 void Session::run(std::size_t program, int rank, Communicator* world) {
   try {
     meet(world, "arguments of a program");
-    if (rank == 0) start(program, world);
+    start(program, rank, world);
     meet(world, "results of a program");
   } catch (...) {
     close();
@@ -59,8 +59,9 @@ void Session::run(std::size_t program, int rank, Communicator* world) {
   }
 }
 
-void Session::start(std::size_t program, Communicator* world) {
-  begin_run();
+void Session::start(std::size_t program, int rank, Communicator* world) {
+  const bool leads = devices_->processes().leads(rank);
+  if (leads) begin_run();
   const auto self = shared_from_this();
   const auto started = std::make_shared<std::vector<pjrt::Event>>();
   const auto run = [self, started, program] {
@@ -71,9 +72,9 @@ void Session::start(std::size_t program, Communicator* world) {
     self->end_run();
   };
   try {
-    devices_->call(run, end, world);
+    devices_->call(rank, run, end, world);
   } catch (...) {
-    devices_->give_up(self);
+    if (leads) devices_->give_up(self);
     throw;
   }
 }

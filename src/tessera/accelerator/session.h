@@ -40,7 +40,7 @@ class Session : public std::enable_shared_from_this<Session> {
   /// is still under way.
   RankBuffers& buffers(int rank);
 
-  /// Runs a program once on all devices. All ranks call it together; one starts it for all. Reads
+  /// Runs a program once on all devices. All ranks call it together; one of each process starts it. Reads
   /// and writes their states, reads their batch, writes their metrics.
   /// Errors: of the plugin: then some states may be lost, and no further run begins.
   void run(std::size_t program, int rank, Communicator* world);
@@ -50,7 +50,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void begin_run();
   void end_run();
   void close();
-  void start(std::size_t program, Communicator* world);
+  void start(std::size_t program, int rank, Communicator* world);
 
   std::shared_ptr<LoadedPrograms> devices_;
   std::vector<std::shared_ptr<const Plan>> plans_;

@@ -92,8 +92,10 @@ std::string programs_folder() {
 }
 
 /// What `config` runs on, where that is not the processors.
-std::unique_ptr<Accelerator> accelerator_of(const RunConfig& config) {
-  return plugin_of(config).empty() ? nullptr : make_accelerator(accelerator_options(config));
+std::shared_ptr<Accelerator> accelerator_of(const RunConfig& config, Communicator* launched) {
+  if (plugin_of(config).empty()) return nullptr;
+  const AcceleratorOptions options = accelerator_options(config);
+  return launched == nullptr ? make_accelerator(options) : make_accelerator(options, *launched);
 }
 
 }  // namespace
@@ -174,17 +176,20 @@ int on_launched_ranks(const Launched& launched, const RanksCommand& command, Con
   const LaunchedOptions options = launched_options(command, launched, console);
   std::optional<StopByInput> asked;
   if (options.stop != nullptr && std::getenv(kStopByInput) != nullptr) asked.emplace(*options.stop);
-  run_launched(
-      with_secret,
-      [&](Communicator& world) {
-        if (nothing) nothing->end();
-        require_same(world, asked_of(command.name, command.config, command.own), command.problems);
-        std::ostringstream nowhere;
-        Console silent = console.with(nowhere);
-        const int own = body(&world, world.rank() == 0 ? console : silent);
-        if (own != 0) code = own;
-      },
-      options);
+  const auto run = [&](Communicator& world) -> void {
+    if (nothing) nothing->end();
+    require_same(world, asked_of(command.name, command.config, command.own), command.problems);
+    std::ostringstream nowhere;
+    Console silent = console.with(nowhere);
+    const int own = body(&world, world.rank() == 0 ? console : silent);
+    if (own != 0) code = own;
+  };
+  try {
+    run_launched(with_secret, run, options);
+  } catch (...) {
+    if (!plugin_of(command.config).empty()) end_with_failure(console);
+    throw;
+  }
   return code;
 }
 
@@ -208,11 +213,7 @@ void on_ranks(const RunConfig& config, Communicator* launched, Console& console,
               const std::function<void(Communicator*, const Backend&)>& body) {
   require_kernels(config);
   const int devices = static_cast<int>(config.parallel.devices);
-  if (launched != nullptr)
-    require(plugin_of(config).empty() || devices == 1, "device ", config.device,
-            " runs in one process, and this is one of ", launched->size(),
-            "; start one without a launcher, and give --devices ", devices);
-  const std::unique_ptr<Accelerator> accelerator = accelerator_of(config);
+  const std::shared_ptr<Accelerator> accelerator = accelerator_of(config, launched);
   const auto on_device = [&](Communicator* world, const Communicator* sharing, bool pinned) {
     if (accelerator) return body(world, *accelerator);
     const std::unique_ptr<Device> device = device_of(config, sharing, pinned);
@@ -220,7 +221,14 @@ void on_ranks(const RunConfig& config, Communicator* launched, Console& console,
   };
   if (launched != nullptr) {
     // The launcher pins processes, or has its reasons not to.
-    return on_device(devices == 1 ? nullptr : launched, launched, false);
+    try {
+      return on_device(devices == 1 ? nullptr : launched, launched, false);
+    } catch (...) {
+      // The end of what has failed may not come, and the ranks are still to tell each other.
+      if (accelerator && accelerator->failed())
+        static_cast<void>(new std::shared_ptr<Accelerator>(accelerator));
+      throw;
+    }
   }
   try {
     if (devices == 1) return on_device(nullptr, nullptr, false);

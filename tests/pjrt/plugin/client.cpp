@@ -18,6 +18,7 @@ Error* read_options(List<NamedValue> options, Wanted& wanted) {
   for (std::size_t i = 0; i < options.count; ++i) {
     const NamedValue& option = options.items[i];
     const std::string name(option.name.data, option.name.size);
+    if (!control().joins && (name == "node_id" || name == "num_nodes")) continue;
     if (name == "device_count") {
       wanted.device_count = option.int64;
     } else if (name == "node_id") {

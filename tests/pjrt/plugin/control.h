@@ -24,6 +24,7 @@ struct Control {
   /// Executions end so much later.
   std::chrono::milliseconds late{0};
   std::atomic<int> executions = 0;  // that were started
+  bool joins = true;                // options that name other processes are looked at
   int devices = 1;                  // of a client whose options do not say it
   /// Objects that were made and not destroyed, errors and events among them.
   std::atomic<int> alive = 0;
