@@ -1,13 +1,13 @@
 /// Nodes on XLA's plugin, each alone on all its ranks, against reference kernels in f64: every row
 /// of the op table, and every node that programs of models on meshes have.
 
-#include <fstream>
+#include <cstdlib>
 #include <map>
 #include <set>
 
 #include "hlo/local_node.h"
+#include "hlo/model_runs.h"
 #include "hlo/on_plugin.h"
-#include "hlo/programs.h"
 #include "ops/harness.h"
 #include "tessera/hlo/module_text.h"
 
@@ -21,24 +21,26 @@ using hlo::Port;
 class Tally {
  public:
   void add(const LocalNode& node, const Distance& d) {
-    bool narrow = false;
+    DType type = DType::F32;  // or the 16-bit floats that it has
     for (const Node& each : node.graph->nodes()) {
-      for (const Result& result : each.results) narrow = narrow || is_16_bit(result.type.dtype);
+      for (const Result& result : each.results) {
+        if (is_16_bit(result.type.dtype)) type = result.type.dtype;
+      }
     }
-    auto& [count, worst] = rows_[{std::string(node.node().op->name), narrow}];
+    auto& [count, worst] = rows_[{std::string(node.node().op->name), type}];
     ++count;
     worst = std::max(worst, d.worst);
     ++total_;
   }
   ~Tally() {
     for (const auto& [op, row] : rows_)
-      std::cout << text(op.first, op.second ? " in 16 bits" : "", ": ", row.first, " nodes, worst ",
-                        row.second, "\n");
+      std::cout << text(op.first, " in ", op.second, ": ", row.first, " nodes, worst ", row.second,
+                        "\n");
     std::cout << total_ << " nodes\n";
   }
 
  private:
-  std::map<std::pair<std::string, bool>, std::pair<int, double>> rows_;
+  std::map<std::pair<std::string, DType>, std::pair<int, double>> rows_;
   int total_ = 0;
 };
 
@@ -72,7 +74,11 @@ void compare(const std::vector<LocalNode>& nodes, Tally& tally,
   try {
     outs = OnPlugin(module_of(nodes, options)).run(ins);
   } catch (const Error& error) {
-    ADD_FAILURE() << error.what() << "\nin a module that begins with " << nodes[0].title;
+    if (nodes.size() == 1) {
+      ADD_FAILURE() << error.what() << "\nof " << nodes[0].title << "\n" << text_of_node(nodes[0]);
+    } else {  // which of them it is
+      for (const LocalNode& each : nodes) compare({each}, tally, options);
+    }
     return;
   }
   std::ptrdiff_t next = 0;
@@ -151,30 +157,47 @@ TEST(Nodes, AttentionInBlocks) {
   }
 }
 
+TEST(ModelRuns, HavePrograms) {
+  for (const ModelRun& run : model_runs()) {
+    SCOPED_TRACE(text(run.family, " ", run.flags));
+    EXPECT_NO_THROW(EXPECT_GE(run.programs().size(), 3));
+  }
+}
+
 class ModelNodes : public testing::TestWithParam<std::string> {};
 
 TEST_P(ModelNodes, OnMeshes) {
   if (cpu_plugin() == nullptr) GTEST_SKIP() << kNoPlugin;
+  const bool all = std::getenv("TESSERA_ALL_NODES") != nullptr;
   Comparison comparison;
   std::set<std::string> seen;
-  for (const ModelProgram& of : model_programs()) {
-    if (!of.family.starts_with(GetParam())) continue;
-    const Program program = of.make();
-    for (const Region& region : program.regions) {
-      for (NodeId id = 0; id < region.graph.size(); ++id) {
-        if (region.graph.node(id).op->traits.leaf) continue;
-        LocalNode node = node_alone(region.graph, id);
-        if (!seen.insert(text_of_node(node)).second) continue;
-        node.title = text(of.name, ": ", node.title);
-        fill_operands(node, seen.size());
-        comparison.add(std::move(node));
+  for (const ModelRun& run : model_runs()) {
+    if (run.family != GetParam() || !(run.always || all)) continue;
+    for (const Program& program : run.programs()) {
+      for (const Region& region : program.regions) {
+        for (NodeId id = 0; id < region.graph.size(); ++id) {
+          if (region.graph.node(id).op->traits.leaf) continue;
+          LocalNode node = node_alone(region.graph, id);
+          if (!seen.insert(text_of_node(node)).second) continue;
+          node.title = text(run.family, " ", run.flags, ": ", node.title);
+          fill_operands(node, seen.size());
+          comparison.add(std::move(node));
+        }
       }
     }
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, ModelNodes,
-                         testing::Values("gpt2", "llama", "bert", "transformer", "t5", "vit"),
+/// Each once.
+std::vector<std::string> families_of_runs() {
+  std::vector<std::string> out;
+  for (const ModelRun& run : model_runs()) {
+    if (out.empty() || out.back() != run.family) out.emplace_back(run.family);
+  }
+  return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Families, ModelNodes, testing::ValuesIn(families_of_runs()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace tessera::test

@@ -1,13 +1,13 @@
 /// Whole programs on XLA's plugin: states stay on its devices, and train as executors train them.
 
 #include "hlo/on_plugin.h"
-#include "hlo/programs.h"
 #include "tessera/ops/interpret_ranks.h"
 #include "tessera/passes/add_uses.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/recompute.h"
 #include "tessera/passes/simplify.h"
+#include "train/one_device.h"
 #include "train/staged_run.h"
 
 namespace tessera::test {

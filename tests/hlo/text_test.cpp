@@ -73,6 +73,14 @@ TEST(ModuleText, SixteenBits) {
 )");
 }
 
+/// A mask's number is in f32, whatever is masked.
+TEST(ModuleText, SelectOfSixteenBitsAndF32) {
+  Builder builder;
+  const Value seen = input(builder, {2}, DType::Bool), x = input(builder, {2}, DType::BF16);
+  select(seen, x, builder.constant(-1e9));
+  EXPECT_NE(lines_of(builder).find(": tensor<2xi1>, tensor<2xbf16>"), std::string::npos);
+}
+
 TEST(ModuleText, Products) {
   Builder builder;
   einsum("b s k, n k -> b s n", input(builder, {2, 3, 5}), input(builder, {4, 5}));

@@ -26,7 +26,11 @@ void write_div(Writing& w) {
 
 void write_erf(Writing& w) { w.out(w.code.erf(w.in(0))); }
 void write_is_finite(Writing& w) { w.out(w.code.is_finite(w.in(0))); }
-void write_select(Writing& w) { w.out(w.code.select(w.in(0), w.in(1), w.in(2))); }
+/// Between 16-bit floats and a number in f32 too.
+void write_select(Writing& w) {
+  const auto in = [&](int i) { return w.code.cast(w.in(i), w.result_element(0)); };
+  w.out(w.code.select(w.in(0), in(1), in(2)));
+}
 void write_cast(Writing& w) { w.out(w.code.cast(w.in(0), w.result_element(0))); }
 
 void write_constant(Writing& w) {
