@@ -15,9 +15,11 @@ std::string_view take_text(std::string_view& news) {
   std::size_t size = 0;
   const auto [end, problem] = std::from_chars(news.data(), news.data() + news.size(), size);
   const auto digits = static_cast<std::size_t>(end - news.data());
-  check(problem == std::errc() && digits < news.size() && news[digits] == ':' &&
-            size <= news.size() - digits - 1,
-        "news of a plugin are damaged");
+  if (problem != std::errc() || digits >= news.size() || news[digits] != ':' ||
+      size > news.size() - digits - 1)
+    fail(Fault::Peer,
+         "what another process's plugin tells is damaged; do all processes run the "
+         "same program?");
   const std::string_view out = news.substr(digits + 1, size);
   news.remove_prefix(digits + 1 + size);
   return out;

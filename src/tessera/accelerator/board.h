@@ -20,7 +20,7 @@ class Board {
 
   /// What was put here since the last call, for add() of the others.
   std::string take_news();
-  /// Errors: Broken: no news.
+  /// Errors: Fault::Peer: no news.
   void add(std::string_view news);
   /// Whoever waits for a key fails, with that reason.
   void close(const std::string& why);

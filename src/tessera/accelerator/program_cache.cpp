@@ -35,35 +35,42 @@ void forget_oldest(const fs::path& folder, std::uintmax_t most_bytes) {
 
 }  // namespace
 
+std::string kept_bytes(std::string_view key, std::string_view program) {
+  const std::string rest = text(key.size(), "\n", key, program);
+  return hash_of(rest) + rest;
+}
+
+std::optional<std::string> kept_program(std::string_view bytes, std::string_view key) {
+  const std::string head = text(key.size(), "\n", key);
+  constexpr std::size_t kHash = 32;
+  if (bytes.size() < kHash + head.size() || bytes.compare(kHash, head.size(), head) != 0)
+    return std::nullopt;
+  if (hash_of(bytes.substr(kHash)) != bytes.substr(0, kHash)) return std::nullopt;
+  return std::string(bytes.substr(kHash + head.size()));
+}
+
 std::string ProgramCache::path_of(std::string_view key) const {
   return text(folder_, "/", hash_of(key));
 }
 
-/// A file is the hash of the rest, the length of the key, the key and the program.
 std::optional<std::string> ProgramCache::find(std::string_view key) const {
   if (folder_.empty()) return std::nullopt;
-  std::string all;
+  std::optional<std::string> out;
   try {
-    all = read_file(path_of(key), Fault::Resource);
+    out = kept_program(read_file(path_of(key), Fault::Resource), key);
   } catch (const Error&) {
     return std::nullopt;
   }
-  const std::string head = text(key.size(), "\n", key);
-  constexpr std::size_t kHash = 32;
-  if (all.size() < kHash + head.size() || all.compare(kHash, head.size(), head) != 0)
-    return std::nullopt;
-  if (hash_of(std::string_view(all).substr(kHash)) != all.substr(0, kHash)) return std::nullopt;
   std::error_code ignored;  // a folder that is only read
-  fs::last_write_time(path_of(key), fs::file_time_type::clock::now(), ignored);
-  return all.substr(kHash + head.size());
+  if (out) fs::last_write_time(path_of(key), fs::file_time_type::clock::now(), ignored);
+  return out;
 }
 
 void ProgramCache::keep(std::string_view key, std::string_view program) const {
   if (folder_.empty()) return;
-  const std::string rest = text(key.size(), "\n", key, program);
   try {
     fs::create_directories(folder_);
-    write_atomically(path_of(key), text(hash_of(rest), rest));
+    write_atomically(path_of(key), kept_bytes(key, program));
     forget_oldest(folder_, most_bytes_);
   } catch (const Error&) {                 // a full or a foreign disk
   } catch (const fs::filesystem_error&) {  // the same, or another process tidies up

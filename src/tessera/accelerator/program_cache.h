@@ -8,6 +8,11 @@
 
 namespace tessera {
 
+/// A file of the cache: the hash of the rest, the length of the key, the key and the program.
+std::string kept_bytes(std::string_view key, std::string_view program);
+/// The program in such a file. None: it is of another key, or damaged.
+std::optional<std::string> kept_program(std::string_view bytes, std::string_view key);
+
 class ProgramCache {
  public:
   /// `folder`: made where it is missing; empty: nothing is kept. Of programs beyond so many bytes in

@@ -72,6 +72,14 @@ std::vector<std::string> Compiled::output_memory_kinds() const {
 CompiledMemory Compiled::memory() const {
   const auto told =
       c::get<c::ExecutableGetCompiledMemoryStats>(executable_.plugin(), executable_.get());
+  constexpr std::int64_t kMost = std::int64_t{1} << 50;  // sums of a few stay far from overflow
+  for (const std::int64_t bytes :
+       {told.argument, told.output, told.alias, told.temp, told.generated_code, told.host_argument,
+        told.host_output, told.host_alias, told.host_temp, told.host_generated_code}) {
+    if (bytes < 0 || bytes > kMost)
+      c::fail_answer(executable_.plugin(), c::Call::ExecutableGetCompiledMemoryStats,
+                     text(bytes, " bytes of memory"));
+  }
   CompiledMemory out;
   out.argument = told.argument, out.output = told.output, out.alias = told.alias;
   out.temp = told.temp, out.code = told.generated_code;

@@ -30,10 +30,14 @@ DType dtype_of(const Plugin& plugin, ElementType type) {
 }
 
 Shape shape_of(const Plugin& plugin, Call call, std::span<const std::int64_t> dims) {
-  const bool sound = std::all_of(dims.begin(), dims.end(), [](std::int64_t n) { return n >= 0; });
-  if (!sound || dims.size() > static_cast<std::size_t>(Shape::kMaxDims)) {
-    fail_answer(plugin, call,
-                sound ? text(dims.size(), " dims") : text("a tensor of [", join(dims), "]"));
+  constexpr std::int64_t kMost = std::int64_t{1} << 50;  // elements
+  if (dims.size() > static_cast<std::size_t>(Shape::kMaxDims))
+    fail_answer(plugin, call, text(dims.size(), " dims"));
+  std::int64_t numel = 1;
+  for (const std::int64_t dim : dims) {
+    if (dim < 0 || dim > kMost / std::max(numel, std::int64_t{1}))
+      fail_answer(plugin, call, text("a tensor of [", join(dims), "]"));
+    numel *= dim;
   }
   return Shape(dims);
 }
