@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "pjrt/test_plugin.h"
+#include "repo_file.h"
 #include "tessera/pjrt/compile_options.h"
 
 namespace tessera::pjrt {
@@ -184,7 +185,9 @@ TEST(Find, LooksBelowAFolder) {
   const std::string& folder = plugin.folder();
   EXPECT_EQ(find_plugin("some/file.so", folder), "some/file.so");
   const std::string error = error_of([&] { find_plugin("cuda", folder); });
-  EXPECT_TRUE(has(error, "no plugin for cuda in " + folder + "; ./dev accelerator cuda13"))
+  EXPECT_TRUE(has(error, "no plugin for cuda in " + folder +
+                             "; in the sources, ./dev accelerator cuda13 brings it; elsewhere `pip "
+                             "download --no-deps jax-cuda13-pjrt=="))
       << error;
   EXPECT_EQ(fault_of([&] { find_plugin("cpu", folder); }), Fault::Usage);
   const auto put = [&](const std::string& file) -> void {
@@ -199,6 +202,24 @@ TEST(Find, LooksBelowAFolder) {
   std::filesystem::create_directory_symlink(folder + "/cuda13/jax_plugins",
                                             folder + "/rocm/linked");
   EXPECT_EQ(find_plugin("rocm", folder), folder + "/rocm/linked/xla_cuda13/xla.so");
+}
+
+/// The wheels that messages name are those that ./dev accelerator brings.
+TEST(Find, NamesTheWheelsOfTheScript) {
+  std::ifstream script(repo_file("tools/accelerator.sh"));
+  const std::string all(std::istreambuf_iterator<char>(script), {});
+  for (const std::string& name : plugin_names()) {
+    const std::string error = error_of([&] { find_plugin(name, "/absent"); });
+    const std::string begin = "--no-deps ";
+    const std::size_t at = error.find(begin) + begin.size();
+    const std::string wheel = error.substr(at, error.find('`', at) - at);
+    const std::size_t equals = wheel.find("==");
+    const std::string package = wheel.substr(0, equals), version = wheel.substr(equals + 2);
+    const std::size_t row = all.find(" " + package + " ");
+    ASSERT_NE(row, std::string::npos) << package;
+    const std::string line = all.substr(row, all.find('\n', row) - row);
+    EXPECT_TRUE(has(line, " " + version + " ")) << line;
+  }
 }
 
 TEST(Find, CompilersOfCudaBesideAPlugin) {

@@ -103,8 +103,8 @@ std::shared_ptr<Accelerator> accelerator_of(const RunConfig& config, Communicato
 std::string plugins_folder() {
   namespace fs = std::filesystem;
   const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
-  const fs::path built = here / "plugins";
-  return fs::exists(built) ? built : here.parent_path() / "lib" / "tessera" / "plugins";
+  const bool built = fs::exists(here / "plugins") || fs::exists(here.parent_path() / "dev");
+  return built ? here / "plugins" : here.parent_path() / "lib" / "tessera" / "plugins";
 }
 
 void quiet_plugins() { ::setenv("TF_CPP_MIN_LOG_LEVEL", "1", /*overwrite=*/0); }

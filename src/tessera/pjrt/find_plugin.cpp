@@ -14,11 +14,14 @@ namespace {
 struct Place {
   std::string_view name;
   std::array<std::string_view, 2> folders;
+  std::string_view wheel;  // of the first folder, as tools/accelerator.sh pins it
 };
 constexpr std::array kPlaces = {
-    Place{"cpu", {"cpu", ""}},           Place{"cpu-old", {"cpu-old", ""}},
-    Place{"cuda", {"cuda13", "cuda12"}}, Place{"rocm", {"rocm", ""}},
-    Place{"tpu", {"tpu", ""}},
+    Place{"cpu", {"cpu", ""}, "fastatomstruct-xla-cpu==2026.6.23"},
+    Place{"cpu-old", {"cpu-old", ""}, "xla-cpu-pjrt==0.0.1"},
+    Place{"cuda", {"cuda13", "cuda12"}, "jax-cuda13-pjrt==0.12.0.1"},
+    Place{"rocm", {"rocm", ""}, "jax-rocm7-pjrt==0.12.0"},
+    Place{"tpu", {"tpu", ""}, "libtpu==0.0.52"},
 };
 
 /// Empty where there is none. Libraries of NVIDIA beside the plugin are none.
@@ -58,8 +61,11 @@ std::string find_plugin(std::string_view name, const std::string& folder) {
       const std::string file = first_library(std::filesystem::path(folder) / below);
       if (!file.empty()) return file;
     }
-    fail(Fault::Usage, "no plugin for ", name, " in ", folder, "; ./dev accelerator ",
-         place.folders[0], " brings it, or give the path of its .so file");
+    fail(Fault::Usage, "no plugin for ", name, " in ", folder,
+         "; in the sources, ./dev accelerator ", place.folders[0],
+         " brings it; elsewhere `pip download --no-deps ", place.wheel,
+         "`, and unzip the wheel into a folder ", place.folders[0],
+         " there, or into any other, and give --device pjrt:FILE with its .so file");
   }
   return std::string(name);
 }
