@@ -136,6 +136,39 @@ TEST(Engine, StatesThatAreLostAreNamed) {
   });
 }
 
+/// What a program wants, what there is, and the flags that make it less.
+TEST(Engine, SaysWhatMemoryIsWanted) {
+  const std::string there =
+      "a device has 1000 B, with 5 B in use; less is needed with a lower "
+      "--micro-batch-size (the same numbers), --recompute-granularity full, ";
+  const struct {
+    const char *call, *wanted;
+    int passing;
+  } cases[] = {
+      {"PJRT_Client_Compile", "program init wants about ", 0},
+      {"PJRT_LoadedExecutable_Execute",
+       "program init wants 445 B as its compiler says (arguments 20 B, results beside them 25 B, "
+       "temporaries 400 B), and ",
+       0},
+      {"PJRT_LoadedExecutable_Execute", "program train wants 445 B", 1},
+      {"PJRT_Event_Await", "program train wants 445 B", 4},
+      {"PJRT_Client_BufferFromHostBuffer", "program train wants 445 B", 2},
+  };
+  for (const auto& row : cases) {
+    SCOPED_TRACE(text(row.call, " ", row.wanted));
+    const TestPlugin plugin;
+    plugin.control().fail_at = row.call;
+    plugin.control().passing = row.passing;
+    plugin.control().fail_code = pjrt::c::Code::ResourceExhausted;
+    const std::string error = error_of([&] { whole_story(plugin, {}); });
+    EXPECT_TRUE(has(error, text(row.call, ": RESOURCE_EXHAUSTED: as the test wants it"))) << error;
+    EXPECT_TRUE(has(error, row.wanted)) << error;
+    EXPECT_TRUE(has(
+        error, there + "more --devices and --zero-stage 3 or --bf16; --memory-cap 1000 chooses"))
+        << error;
+  }
+}
+
 TEST(Engine, WaitsForALateDevice) {
   const TestPlugin plugin;
   plugin.control().late = std::chrono::milliseconds(60);

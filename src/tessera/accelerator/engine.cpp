@@ -60,13 +60,15 @@ void AcceleratorEngine::finish(std::string_view name, const RunOptions&) {
   Runnable& program = runnable(name);
   program.inputs.require_filled();
   RankBuffers& mine = session_->buffers(plan_->rank);
-  make_states(session_->program(program.number), mine.states);
   mine.batch.clear();
   mine.metrics.clear();
-  for (const auto& [input, host] : program.batch) {
-    mine.batch[input] = upload(host.type(), host.bytes());
-    host_bytes_ += host.type().bytes();
-  }
+  session_->naming_memory(program.number, [&] {
+    make_states(session_->program(program.number), mine.states);
+    for (const auto& [input, host] : program.batch) {
+      mine.batch[input] = upload(host.type(), host.bytes());
+      host_bytes_ += host.type().bytes();
+    }
+  });
   session_->run(program.number, plan_->rank, world_);
   last_ = program.plan;
 }

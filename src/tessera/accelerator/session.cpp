@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "tessera/accelerator/memory_text.h"
 #include "tessera/accelerator/run_stages.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
@@ -34,6 +35,8 @@ Session::Session(std::shared_ptr<LoadedPrograms> devices,
   for (std::size_t i = 0; i < plans_[0]->programs.size(); ++i) {
     try {
       programs_.push_back(devices_->compile(plans_, i));
+    } catch (const pjrt::OutOfMemory& error) {
+      throw error.with(memory_text(*devices_, *plans_[0], i, nullptr));
     } catch (const Error& error) {
       throw error.with(text("in program ", plans_[0]->programs[i].name));
     }
@@ -46,6 +49,14 @@ RankBuffers& Session::buffers(int rank) {
     fail(Fault::Peer, devices_->client().plugin().file(),
          ": the devices are still at a run that was given up; resume from the last checkpoint");
   return ranks_[static_cast<std::size_t>(rank - devices_->processes().here().first)];
+}
+
+void Session::naming_memory(std::size_t program, const std::function<void()>& work) const {
+  try {
+    work();
+  } catch (const pjrt::OutOfMemory& error) {
+    throw error.with(memory_text(*devices_, *plans_[0], program, &programs_[program]));
+  }
 }
 
 void Session::run(std::size_t program, int rank, Communicator* world) {
@@ -65,7 +76,9 @@ void Session::start(std::size_t program, int rank, Communicator* world) {
   const auto self = shared_from_this();
   const auto started = std::make_shared<std::vector<pjrt::Event>>();
   const auto run = [self, started, program] {
-    run_stages(self->programs_[program], *self->devices_, self->ranks_, self->numbers_, *started);
+    self->naming_memory(program, [&] {
+      run_stages(self->programs_[program], *self->devices_, self->ranks_, self->numbers_, *started);
+    });
   };
   const auto end = [self, started] {
     wait_quietly(*started);

@@ -2,6 +2,7 @@
 /// The ranks of this process that run one plan.
 
 #include <condition_variable>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -39,6 +40,9 @@ class Session : public std::enable_shared_from_this<Session> {
   /// What that rank has, which is its own between runs. Errors: Fault::Peer: a run that was given up
   /// is still under way.
   RankBuffers& buffers(int rank);
+
+  /// Does work for a program; where memory runs out, the error says what it wants and what there is.
+  void naming_memory(std::size_t program, const std::function<void()>& work) const;
 
   /// Runs a program once on all devices. All ranks call it together; one of each process starts it. Reads
   /// and writes their states, reads their batch, writes their metrics.

@@ -135,6 +135,8 @@ Upload start_to_device(const Client& client, std::span<const std::byte> data, DT
   if (!memory_kind.empty()) make.memory = memory_of(device, memory_kind).object;
   try {
     c::call(client.plugin(), make);
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(error.with(text("while copying ", type, " to device ", device.id)));
   } catch (const Error& error) {
     throw error.with(text("while copying ", type, " to device ", device.id));
   }

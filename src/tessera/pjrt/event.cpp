@@ -11,6 +11,8 @@ void Event::wait() const {
   await.of = event_.get();
   try {
     c::call(event_.plugin(), await);
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(error.with(text("while waiting for ", what_)));
   } catch (const Error& error) {
     throw error.with(text("while waiting for ", what_));
   }

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/base/error.h"
 #include "tessera/pjrt/named_value.h"
 
 namespace tessera::pjrt {
@@ -22,6 +23,12 @@ namespace tessera::pjrt {
 namespace c {
 struct Api;
 }
+
+/// A device has no memory left for what a call wants.
+class OutOfMemory : public Error {
+ public:
+  explicit OutOfMemory(const Error& error) : Error(error) {}
+};
 
 /// The version of PJRT's interface that a plugin was compiled with.
 struct InterfaceVersion {

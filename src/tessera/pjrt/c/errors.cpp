@@ -118,8 +118,11 @@ void fail_call(const Plugin& plugin, Call call, Error* error) {
   const std::string_view advice = advice_for(call, meaning);
   const bool unreadable = is_compile(call) && meaning.code == Code::Unknown;
   if (meaning.fault != Fault::Usage && !unreadable) plugin.note_failure();
-  fail(unreadable ? Fault::Usage : meaning.fault, plugin.file(), ": ", name_of(call), ": ",
-       meaning.name, ": ", message, advice.empty() ? "" : "; ", advice);
+  const tessera::Error failure(unreadable ? Fault::Usage : meaning.fault,
+                      text(plugin.file(), ": ", name_of(call), ": ", meaning.name, ": ", message,
+                           advice.empty() ? "" : "; ", advice));
+  if (meaning.code == Code::ResourceExhausted) throw OutOfMemory(failure);
+  throw failure;
 }
 
 void fail_missing(const Plugin& plugin, Call call) {
