@@ -20,6 +20,7 @@ namespace tessera {
 namespace {
 
 constexpr int kAllDevices = 0;  // that there are; of XLA's CPU one
+constexpr int kGpusOfHost = 8;  // where many are described
 
 /// XLA's CPU makes as many devices as it is told. Of GPUs this process takes as many, behind those
 /// that lower ranks of its host take, and with `all_memory` most of their memory at once, as XLA's
@@ -132,7 +133,8 @@ CompiledBytes compile_for_gpu(const AcceleratorOptions& options, std::string_vie
   using Clock = std::chrono::steady_clock;
   const pjrt::Plugin& plugin = plugin_of(options);
   const auto ranks = static_cast<int>(plan.ranks());
-  const pjrt::Topology topology = pjrt::gpu_topology(plugin, gpu, 1, ranks);
+  const int hosts = ranks % kGpusOfHost == 0 ? ranks / kGpusOfHost : 1;
+  const pjrt::Topology topology = pjrt::gpu_topology(plugin, gpu, hosts, ranks / hosts);
   const hlo::Module module = module_of(plan, plan.program(program), topology.platform_name());
   const Clock::time_point begin = Clock::now();
   const pjrt::CompiledMemory memory =

@@ -8,6 +8,7 @@
 #include "tessera/hlo/op_call.h"
 #include "tessera/ir/builder.h"
 #include "tessera/ir/strategy.h"
+#include "tessera/ops/collective.h"
 
 namespace tessera::hlo {
 
@@ -42,6 +43,12 @@ void each_place(const Mesh& mesh, F&& f) {
 /// True of a copy that backward computes instead of keeping the original.
 bool is_recomputed(const Node& node) {
   return node.phase == Phase::Backward && node.recompute != Recompute::None;
+}
+
+/// True of a gather in backward. Forward may have gathered the same, and did not keep it: compilers
+/// would.
+bool is_gathered_again(const Node& node) {
+  return node.phase == Phase::Backward && node.op == &kAllGather;
 }
 
 /// True of a value that a copy may read and that was made before: compilers would find that the
@@ -81,7 +88,7 @@ Emitter::Known Emitter::graph(const Graph& graph, Leaves leaves) {
 
 void Emitter::node(const Graph& graph, NodeId id, Leaves leaves, Known& known) {
   const Node& node = graph.node(id);
-  const bool again = is_recomputed(node);
+  const bool again = is_recomputed(node), gathered_again = is_gathered_again(node);
   Values outs;
   try {
     if (node.op->traits.leaf && node.op != &kConstant) {
@@ -89,7 +96,7 @@ void Emitter::node(const Graph& graph, NodeId id, Leaves leaves, Known& known) {
     } else {
       Values ins;
       for (const ValueId input : node.inputs) {
-        const bool apart = again && is_computed_once(graph.node(input.node));
+        const bool apart = gathered_again || (again && is_computed_once(graph.node(input.node)));
         ins.push_back(apart ? code.kept_apart(known.at(input)) : known.at(input));
       }
       outs = emit_op(*this, graph, id, ins);
