@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "hlo/programs.h"
+#include "hlo/model_runs.h"
 #include "repo_file.h"
 #include "tessera/base/error.h"
 #include "tessera/hlo/modules.h"
@@ -26,19 +26,24 @@ const pjrt::Plugin* cuda_plugin() {
   }
 }
 
-class CompilesForH100 : public testing::TestWithParam<const char*> {};
+bool trains(const Program& program) {
+  return std::ranges::any_of(
+      program.regions, [](const Region& region) { return region.kind == RegionKind::Backward; });
+}
+
+class CompilesForH100 : public testing::TestWithParam<ModelRun> {};
 
 /// What XLA says of arguments is what the module says of them, and states are updated in place.
 TEST_P(CompilesForH100, Training) {
   const pjrt::Plugin* plugin = cuda_plugin();
   if (plugin == nullptr)
     GTEST_SKIP() << "no plugin cuda in build/plugins: ./dev accelerator cuda13 brings it";
-  const auto& programs = model_programs();
-  const auto found = std::ranges::find(programs, std::string(GetParam()), &ModelProgram::name);
-  ASSERT_TRUE(found != programs.end()) << "no program " << GetParam();
+  const std::vector<Program> programs = GetParam().programs();
+  const auto found = std::ranges::find_if(programs, trains);
+  ASSERT_TRUE(found != programs.end());
   hlo::EmitOptions options;
   options.pinned_host = true;
-  const hlo::Module module = hlo::whole_module("train", found->make(), options);
+  const hlo::Module module = hlo::whole_module("train", *found, options);
   const auto ranks = static_cast<int>(module.replicas());
   const pjrt::Topology topology = pjrt::gpu_topology(*plugin, kGpu, 1, ranks);
   const pjrt::CompiledMemory memory =
@@ -50,22 +55,21 @@ TEST_P(CompilesForH100, Training) {
   EXPECT_GE(memory.argument, arguments);
   EXPECT_GE(memory.alias, donated);
   EXPECT_GE(memory.device_peak(), arguments);
-  std::cout << GetParam() << ": text " << module.text.size() << " bytes, peak "
+  std::cout << GetParam().family << ": text " << module.text.size() << " bytes, peak "
             << memory.device_peak() << " bytes\n";
 }
 
-INSTANTIATE_TEST_SUITE_P(Families, CompilesForH100,
-                         testing::Values("gpt2 dp2 tp2 in bf16, micro-batches",
-                                         "llama cp2 dp2 ZeRO-3 in bf16",
-                                         "bert dp2 tp2, micro-batches", "encoder-decoder tp2",
-                                         "t5 dp2 tp2, micro-batches",
-                                         "vit dp3 ZeRO-3, micro-batches"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           name = name.substr(0, name.find(' '));
-                           name.erase(std::remove(name.begin(), name.end(), '-'), name.end());
-                           return name;
-                         });
+constexpr ModelRun kFamilies[] = {
+    {"gpt2", "--devices 4 --tensor-model-parallel-size 2 --micro-batch-size 3 --bf16"},
+    {"llama", "--kv-heads 2 --devices 4 --context-parallel-size 2 --zero-stage 3 --bf16"},
+    {"bert", "--devices 4 --tensor-model-parallel-size 2 --micro-batch-size 3"},
+    {"transformer", "--devices 2 --tensor-model-parallel-size 2 --dropout 0"},
+    {"t5", "--devices 2 --zero-stage 2 --micro-batch-size 3 --dropout 0"},
+    {"vit", "--devices 3 --zero-stage 3 --micro-batch-size 2"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Families, CompilesForH100, testing::ValuesIn(kFamilies),
+                         [](const auto& info) { return std::string(info.param.family); });
 
 }  // namespace
 
