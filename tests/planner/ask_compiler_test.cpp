@@ -68,7 +68,7 @@ TEST(AskCompiler, RefusesWhereItFitsNothing) {
   question.ask_compiler = [&](const RunConfig&, const Compiled&) {
     ++asked;
     CompiledBytes out;
-    out.argument = std::int64_t{3} << 30;
+    out.argument = (asked == 1 ? std::int64_t{3} : std::int64_t{4}) << 30;
     return out;
   };
   try {

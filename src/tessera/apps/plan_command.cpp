@@ -223,9 +223,6 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
 /// By the compiler of the plugin, for the GPU of --gpu.
 CompiledBytes compile_for_gpu(const RunConfig& config, const PlanRequest& request,
                               const Compiled& compiled) {
-  require(compiled.plan.stages == 1, "--gpu ", request.gpu, " compiles no pipelines yet, and the ",
-          "best plan has ", compiled.plan.stages,
-          " stages; give --pipeline-model-parallel-size 1, or leave --gpu out");
   return compile_for_gpu(accelerator_options(config), request.gpu, compiled.plan, kTrainProgram);
 }
 
@@ -233,10 +230,14 @@ void print_automatic(const RunConfig& config, const PlanRequest& request, Consol
   PlanQuestion question = question_of(config, request.precision);
   question.margin = request.memory_margin;
   question.on_progress = search_progress(console);
-  if (!request.gpu.empty())
+  if (!request.gpu.empty()) {
+    question.base.parallel.pipeline = 1;
+    question.base.given.try_emplace("pipeline-model-parallel-size", "--gpu");
     question.ask_compiler = [&](const RunConfig& of, const Compiled& compiled) {
+      console.err << "compiling the best plan for " << request.gpu << "\n";
       return compile_for_gpu(of, request, compiled);
     };
+  }
   const PlanAnswer answer = plan_for(question);
   console.out << (request.json ? to_json(answer, question) : to_text(answer, question))
               << std::flush;  // is there, whatever becomes of the files

@@ -180,13 +180,14 @@ PlanAnswer plan_for(const PlanQuestion& question, const DeviceOf& device_of) {
   };
   search();
   // The compiler of the devices has the last word: what it does not fit is searched without.
-  for (std::int64_t asked = 1; question.ask_compiler; ++asked) {
+  std::vector<Candidate> refuted;
+  while (question.ask_compiler) {
     out.by_compiler = question.ask_compiler(out.config, *out.compiled);
     if (!question.cap || out.by_compiler->peak() <= *question.room()) break;
-    Candidate refuted = out.best();
-    whole.correct(refuted, out.by_compiler->peak());
-    refuted.verdict = *whole.verdict(refuted.considered.choice);
-    if (asked == question.limits.whole_plans) refuse(question, {refuted});
+    Candidate& last = refuted.emplace_back(out.best());
+    whole.correct(last, out.by_compiler->peak());
+    last.verdict = *whole.verdict(last.considered.choice);
+    if (std::ssize(refuted) == question.limits.whole_plans) refuse(question, refuted);
     search();
   }
   out.binds = binds_of(out.found, free_seconds(out.found, question, space, models, verify));
