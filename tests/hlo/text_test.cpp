@@ -7,6 +7,7 @@
 #include "tessera/hlo/op_call.h"
 #include "tessera/ir/builder.h"
 #include "tessera/ir/parse.h"
+#include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/pack.h"
@@ -128,6 +129,30 @@ TEST(ModuleText, LongNodesAreFunctions) {
             R"(  %0 = func.call @f0(%arg0) : (tensor<2x3xf32>) -> (tensor<2x3xf32>)
   return %0 : tensor<2x3xf32>
 )");
+}
+
+/// A collective of many ranks lists them all: once for all nodes like it.
+TEST(ModuleText, GroupsOfManyRanksAreWrittenOnce) {
+  Builder builder(Form::Local, parse_mesh("dp=256"));
+  Value x = input(builder, {2, 3});
+  for (int i = 0; i < 3; ++i)
+    x = builder.add(kAllReduce, {x}, {std::string("dp"), std::string("sum")}) * 0.5;
+  builder.output(Output::Kind::Metric, "x", x);
+  Program program;
+  program.regions.push_back({RegionKind::Begin, 0, builder.finish()});
+  program.regions.push_back(
+      {RegionKind::Update, 0, Builder(Form::Local, parse_mesh("dp=256")).finish()});
+  EmitOptions apart;
+  apart.lines_of_call = 0;
+  const auto lists = [&](const EmitOptions& options) {
+    const std::string text = hlo::whole_module("m", program, options).text;
+    int out = 0;
+    for (std::size_t at = 0; (at = text.find("replica_groups", at)) != std::string::npos; ++at)
+      ++out;
+    return out;
+  };
+  EXPECT_EQ(lists(apart), 3);
+  EXPECT_EQ(lists({}), 1);
 }
 
 /// What differs among ranks is looked up; collectives have groups and no channel.

@@ -54,7 +54,8 @@ std::optional<Values> called(Emitter& e, const Graph& graph, NodeId id, const Em
   const bool has_key = graph.node(id).op->attrs.find("key") >= 0;
   if (has_key) inner.key = Value(body, "%key", {Element::U64, {}});
   const Values outs = written(inner, graph, id, entry, parameters);
-  if (body.lines() <= e.options.lines_of_call) return std::nullopt;
+  const bool long_op = entry.source != Source::Primitive && body.lines() > e.options.lines_of_call;
+  if (!long_op && body.written().size() <= e.options.bytes_of_call) return std::nullopt;
   const auto add = [&](const Value& parameter, const Value& argument) {
     if (body.written().find(parameter.name()) == std::string::npos) return;
     parameters.push_back(parameter);
@@ -94,7 +95,7 @@ Values emit_op(Emitter& e, const Graph& graph, NodeId id, const Values& ins) {
     require(result.type.layout.plain(), "op '", node.op->name, "' makes a ", result.type,
             ", which only the device that packed it can read; give --device cpu");
   }
-  if (entry->source != Source::Primitive && e.options.lines_of_call > 0) {
+  if (e.options.lines_of_call > 0) {
     if (std::optional<Values> outs = called(e, graph, id, *entry, ins)) return *std::move(outs);
   }
   return written(e, graph, id, *entry, ins);

@@ -1,6 +1,7 @@
 #pragma once
 /// How modules are written.
 
+#include <cstddef>
 #include <cstdint>
 
 namespace tessera::hlo {
@@ -16,6 +17,8 @@ struct EmitOptions {
   /// Nodes of equal text, of more lines than this, become calls of one function: a fifth of the
   /// text of deep models. 0: none do.
   int lines_of_call = 6;
+  /// So do those of more bytes: collectives, which name every rank of every group.
+  std::size_t bytes_of_call = 1000;
   /// Values placed in host memory are moved there: the plugin has `annotate_device_placement`.
   /// Else they stay on the device.
   bool pinned_host = false;
