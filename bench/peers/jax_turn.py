@@ -30,7 +30,6 @@ from turn_task import IGNORED, require
 try:
     import jax
     import jax.numpy as jnp
-    from jax._src.xla_bridge import register_plugin
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
 except ImportError:
     jax = None
@@ -72,6 +71,10 @@ def devices_of(spec):
         os.sched_setaffinity(0, spec.cores[:1] or sorted(os.sched_getaffinity(0))[: spec.threads])
         jax.config.update("jax_platforms", "cpu")
         return jax.devices()
+    try:
+        from jax._src.xla_bridge import register_plugin
+    except ImportError as error:
+        raise ValueError(f"JAX {jax.__version__} takes no plugin by its file: {error}") from None
     # By this name JAX knows what is special about a device; any other name is as good as the next.
     name = spec.device if spec.device in ("cuda", "rocm", "tpu") else "plugin"
     if importlib.util.find_spec("jax_plugins") is None or name == "plugin":
@@ -80,8 +83,11 @@ def devices_of(spec):
     jax.config.update("jax_platforms", name)
     if spec.dtype == "f32":
         jax.config.update("jax_default_matmul_precision", "highest")
-    require(len(jax.devices()) >= spec.devices, f"the plugin has {len(jax.devices())} devices, not {spec.devices}")
-    return jax.devices()[: spec.devices]
+    there = jax.devices()
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        require(os.path.realpath(spec.plugin) in maps.read(), f"JAX took a plugin of its own instead of {spec.plugin}")
+    require(len(there) >= spec.devices, f"the plugin has {len(there)} devices, not {spec.devices}")
+    return there[: spec.devices]
 
 
 def shapes_of(spec):

@@ -165,13 +165,15 @@ TEST_F(BenchCommand, APeerIsOnThePluginOfTheRun) {
       json("--turns 1 --layers 1 --device pjrt:cpu --devices 2 --peer " + path);
   EXPECT_EQ(told["peer_problems"].size(), 2) << "it makes no steps: " << told["peer_problems"];
   std::istringstream tasks(read(folder_ / "tasks"));
-  for (std::string line; std::getline(tasks, line);) {
+  int read_tasks = 0;
+  for (std::string line; std::getline(tasks, line); ++read_tasks) {
     const nlohmann::json task = nlohmann::json::parse(line);
     EXPECT_EQ(task["device"], "cpu");
     EXPECT_EQ(task["devices"], 1) << "losses are compared on one device";
     EXPECT_EQ(fs::path(task["plugin"].get<std::string>()).extension(), ".so");
     EXPECT_TRUE(fs::exists(task["plugin"].get<std::string>()));
   }
+  EXPECT_GE(read_tasks, 2);
 }
 
 /// A user's own programs, which tell nothing but the seconds of their steps.

@@ -19,11 +19,13 @@ constexpr const char* kGpu = "NVIDIA H100 80GB HBM3";
 
 /// Null where the plugin is not there.
 const pjrt::Plugin* cuda_plugin() {
+  std::string file;
   try {
-    return &pjrt::load_plugin(pjrt::find_plugin("cuda", repo_file("build/plugins")));
+    file = pjrt::find_plugin("cuda", repo_file("build/plugins"));
   } catch (const Error&) {
     return nullptr;
   }
+  return &pjrt::load_plugin(file);
 }
 
 bool trains(const Program& program) {
