@@ -196,7 +196,65 @@ TEST(Engine, ARankFailsWhileTheDeviceHangs) {
     EXPECT_GT(plugin.control().alive, 0);
     plugin.control().hold = false;
   }
-  while (plugin.control().alive > 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  expect_all_is_destroyed(plugin);
+}
+
+/// A run on devices of which one hangs: what the others tell is heard, and at last that it hangs.
+TEST(Engine, ADeviceHangs) {
+  const struct {
+    const char* what;
+    bool fails;  // the last device, while the first hangs
+    Devices on;
+    const char* error;
+  } cases[] = {
+      {"one alone", false, {1, 1}, "plugin.so: program init shows no sign of life for 0.2 s: "},
+      {"of two", false, {2, 1}, "plugin.so: program init shows no sign of life for 0.2 s: "},
+      {"of two stages", false, {2, 2}, "plugin.so: program init shows no sign of life for 0.2 s: "},
+      {"one fails", true, {2, 1}, "PJRT_Event_Await: INTERNAL: device 1 fell off the bus"},
+      {"one stage fails", true, {2, 2}, "PJRT_Event_Await: INTERNAL: device 1 fell off the bus"},
+  };
+  for (const auto& row : cases) {
+    SCOPED_TRACE(row.what);
+    const TestPlugin plugin;
+    plugin.control().hold_device = 0;
+    if (row.fails) plugin.control().fail_device = 1;
+    {
+      AcceleratorOptions options = options_of(plugin, row.on.devices);
+      if (!row.fails) options.patience = std::chrono::milliseconds(200);
+      const std::shared_ptr<Accelerator> accelerator = make_accelerator(options);
+      const std::string error = error_of([&] {
+        on_engines(*accelerator, row.on, [](Engine& engine, auto*) { engine.run(kInitProgram); });
+      });
+      EXPECT_TRUE(has(error, row.error)) << error;
+      EXPECT_TRUE(accelerator->failed());
+      EXPECT_GT(plugin.control().alive, 0);
+      plugin.control().hold_device = -1;
+    }
+    expect_all_is_destroyed(plugin);
+  }
+}
+
+/// Whichever call fails, what the device has is not touched any more while the backend lives.
+TEST(Engine, WhatIsOnADeviceThatFailsStays) {
+  for (const char* call : {"PJRT_Client_BufferFromHostBuffer", "PJRT_Buffer_ToHostBuffer"}) {
+    SCOPED_TRACE(call);
+    const TestPlugin plugin;
+    const std::shared_ptr<Accelerator> accelerator = make_accelerator(options_of(plugin, 1));
+    int alive = 0;
+    const std::string error = error_of([&] {
+      on_engines(*accelerator, {}, [&](Engine& engine, Communicator*) {
+        engine.run(kInitProgram);
+        alive = plugin.control().alive;
+        plugin.control().fail_at = call;
+        const std::string path = some_parameter(engine.plan());
+        if (std::string_view(call) == "PJRT_Buffer_ToHostBuffer") engine.read_state(path);
+        engine.write_state(path, [](std::span<std::byte>) {});
+      });
+    });
+    EXPECT_TRUE(has(error, call)) << error;
+    EXPECT_EQ(plugin.control().alive, alive);
+    EXPECT_TRUE(accelerator->failed());
+  }
 }
 
 /// Two sessions of one backend, at one time.
@@ -228,8 +286,11 @@ TEST(Engine, APluginWithoutSerialize) {
     plugin.control().fail_code = pjrt::c::Code::Unimplemented;
     EXPECT_EQ(error_of([&] { whole_story(plugin, {2, 2}, folder.path()); }), "");
     EXPECT_EQ(error_of([&] { whole_story(plugin, {}, folder.path()); }), "");
+    plugin.control().fail_code = pjrt::c::Code::Internal;  // a program of another driver
+    EXPECT_EQ(error_of([&] { whole_story(plugin, {}, folder.path()); }), "");
     EXPECT_GT(plugin.control().failed, 0);
     EXPECT_EQ(plugin.control().alive, 0);
+    EXPECT_FALSE(plugin.load().failed());
   }
 }
 

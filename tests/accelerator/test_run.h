@@ -2,12 +2,16 @@
 /// Runs of a small model on the plugin of tests/pjrt/plugin, whose programs compute nothing: states
 /// keep what init wrote, which is ones.
 
+#include <gtest/gtest.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "pjrt/test_plugin.h"
@@ -65,6 +69,14 @@ inline void step(Engine& engine) {
     for (const NamedTensor& input : engine.plan().program(kTrainProgram).batch)
       batch.fill_with<std::int32_t>(input.name, 1);
   });
+}
+
+/// A backend that was left behind ends its runs on threads of its own.
+inline void expect_all_is_destroyed(const pjrt::TestPlugin& plugin) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (plugin.control().alive > 0 && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(plugin.control().alive, 0) << "objects of the plugin are never destroyed";
 }
 
 inline float first_float(const Engine& engine, const std::string& path) {

@@ -5,7 +5,7 @@
 set -euo pipefail
 tessera=$1 plugin=$2
 folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
+trap 'kill -9 $(jobs -pr) 2>/dev/null || true; rm -rf "$folder"' EXIT
 wrong() { printf 'accelerator_test: %s\n' "$*" >&2; cat "$folder/err" >&2 || true; exit 1; }
 for ((i = 0; i < 200; ++i)); do echo "line $i of a text to train on"; done >"$folder/text.txt"
 
@@ -35,6 +35,12 @@ for call in PJRT_LoadedExecutable_Execute PJRT_Buffer_ToHostBuffer; do
     [ "$(grep -c '^error' "$folder/err")" = 1 ] || wrong "not one error"
   done
 done
+# One that hangs.
+code=0
+TESSERA_TEST_PLUGIN="hold=1" timeout 60 "$tessera" train --preset gpt2-tiny --data "$folder/text.txt" --steps 2 \
+  --output "$folder/hung" --device "pjrt:$plugin" --distributed-timeout 1 >/dev/null 2>"$folder/err" || code=$?
+[ $code = 7 ] && grep -q "^error: .*: a product shows no sign of life for 1 s: .*--distributed-timeout" "$folder/err" ||
+  wrong "a device that hangs ends the command with code $code"
 # Two processes with two devices each train together; one that is killed is named at the other.
 processes() {
   local output=$1 steps=$2
@@ -46,9 +52,18 @@ processes() {
     node_pids[node]=$!
   done
 }
+# ended PID: its code, within two minutes.
+ended() {
+  for ((i = 0; i < 1200; ++i)); do
+    kill -0 $1 2>/dev/null || break
+    sleep 0.1
+  done
+  kill -9 $1 2>/dev/null || true
+  wait $1
+}
 port=$((20000 + RANDOM % 10000))
 processes joined 2
-for node in 0 1; do wait ${node_pids[node]} || { cat "$folder"/err? >"$folder/err"; wrong "process $node fails"; }; done
+for node in 0 1; do ended ${node_pids[node]} || { cat "$folder"/err? >"$folder/err"; wrong "process $node fails"; }; done
 grep -q '"backend":"pjrt:test ' "$folder/joined/metrics.jsonl" || wrong "metrics without a backend"
 "$tessera" train --preset gpt2-tiny --data "$folder/text.txt" --steps 3 --resume auto --output "$folder/joined" --threads 1 \
   >"$folder/out" 2>"$folder/err" || wrong "a checkpoint of two processes does not resume on processors"
@@ -61,7 +76,7 @@ done
 kill -9 ${node_pids[1]}
 wait ${node_pids[1]} 2>/dev/null || true
 code=0
-wait ${node_pids[0]} || code=$?
+ended ${node_pids[0]} || code=$?
 cp "$folder/err0" "$folder/err"
 [ $code = 7 ] && grep -q "rank [23] (process ${node_pids[1]}.* has died" "$folder/err" || wrong "process 0 ends with code $code where the other dies"
 
@@ -72,6 +87,9 @@ cp "$plugin" "$folder/bin/plugins/cpu/plugin.so"
 doctor() { TESSERA_TEST_PLUGIN=$1 "$folder/bin/tessera" doctor --no-measure >"$folder/out" 2>"$folder/err" || true; }
 doctor abort_at=PJRT_Client_Create
 grep -q "device pjrt:cpu *no device; .*plugin.so; aborted: signal 6 (Aborted)" "$folder/out" || wrong "$(cat "$folder/out")"
+doctor exit_at=PJRT_Client_Create
+grep -q "device pjrt:cpu *no device; .*plugin.so; ended the process with code 3 when it was asked" "$folder/out" ||
+  wrong "$(cat "$folder/out")"
 doctor devices=3
 grep -q "device pjrt:cpu *3 x test, 1000 B each; .*interface 0.106" "$folder/out" || wrong "$(cat "$folder/out")"
 

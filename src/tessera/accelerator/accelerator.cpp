@@ -4,10 +4,12 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <numeric>
 
 #include "tessera/accelerator/board.h"
 #include "tessera/accelerator/engine.h"
+#include "tessera/accelerator/plugin_work.h"
 #include "tessera/accelerator/product_rate.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
@@ -22,19 +24,22 @@ namespace {
 constexpr int kAllDevices = 0;  // that there are; of XLA's CPU one
 constexpr int kGpusOfHost = 8;  // where many are described
 
-/// XLA's CPU makes as many devices as it is told. Of GPUs this process takes as many, behind those
-/// that lower ranks of its host take, and with `all_memory` most of their memory at once, as XLA's
+/// XLA's CPU makes as many devices as it is told. Of GPUs this process takes as many, and with `all_memory` most of their memory at once, as XLA's
 /// allocator does best.
 pjrt::Client client_of(const pjrt::Plugin& plugin, const Processes& processes,
-                       bool all_memory = true, pjrt::KeyValueStore store = {}) {
+                       const std::map<std::string, int>& visible, bool all_memory = true,
+                       pjrt::KeyValueStore store = {}) {
   const std::string file = std::filesystem::path(plugin.file()).filename().string();
   const auto is = [&](const char* kind) { return file.find(kind) != std::string::npos; };
   const ProcessRanks& here = processes.here();
   pjrt::NamedValues options;
   if (is("cpu")) options.push_back({"cpu_device_count", std::int64_t{std::max(here.count, 1)}});
-  if (is("cuda") || is("rocm")) {
+  for (const char* const kind : {"cuda", "rocm"}) {
+    if (!is(kind)) continue;
+    const auto seen = visible.find(kind);
     std::vector<std::int64_t> own(static_cast<std::size_t>(here.count));
-    std::iota(own.begin(), own.end(), std::int64_t{here.first_on_host});
+    std::iota(own.begin(), own.end(),
+              std::int64_t{first_gpu(here, seen == visible.end() ? 0 : seen->second)});
     if (here.count != kAllDevices) options.push_back({"visible_devices", own});
     options.push_back({"preallocate", all_memory});
   }
@@ -69,12 +74,15 @@ std::string devices_text(const pjrt::Client& client) {
 
 class PluginBackend final : public Accelerator {
  public:
-  PluginBackend(const pjrt::Plugin& plugin, const std::string& cache, const Processes& processes,
+  PluginBackend(const AcceleratorOptions& options, const Processes& processes,
                 const std::shared_ptr<Board>& board)
+      : PluginBackend(plugin_of(options), options, processes, board) {}
+  PluginBackend(const pjrt::Plugin& plugin, const AcceleratorOptions& options,
+                const Processes& processes, const std::shared_ptr<Board>& board)
       : programs_(std::make_shared<LoadedPrograms>(
-            client_of(plugin, processes, /*all_memory=*/true,
+            client_of(plugin, processes, options.visible, /*all_memory=*/true,
                       board ? board->store() : pjrt::KeyValueStore{}),
-            processes, board, ProgramCache(cache))),
+            processes, board, ProgramCache(options.cache), options.patience)),
         plans_(make_described_device()),
         name_(name_of(plugin, client().platform_name())) {}
   ~PluginBackend() override { programs_->let_go(); }
@@ -88,7 +96,7 @@ class PluginBackend final : public Accelerator {
   }
   bool failed() const override { return programs_->failed() || client().plugin().failed(); }
   double product_rate(double seconds) const override {
-    return tessera::product_rate(client(), seconds);
+    return tessera::product_rate(*programs_, seconds);
   }
 
  private:
@@ -99,31 +107,54 @@ class PluginBackend final : public Accelerator {
   std::string name_;
 };
 
+/// Where ranks of a process find what the one that leads has made, by a name of its own.
+class SharedBackends {
+ public:
+  static std::string add(const std::shared_ptr<Accelerator>& made) {
+    const std::scoped_lock lock(mutex_);
+    std::erase_if(all_, [](const auto& entry) { return entry.second.expired(); });
+    std::string name = text(++last_);
+    all_[name] = made;
+    return name;
+  }
+  /// Errors: Fault::Peer: the rank that made it has failed meanwhile.
+  static std::shared_ptr<Accelerator> find(const std::string& name) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = all_.find(name);
+    std::shared_ptr<Accelerator> out = found == all_.end() ? nullptr : found->second.lock();
+    if (out == nullptr)
+      fail(Fault::Peer, "the rank that leads this process has failed; look at its error");
+    return out;
+  }
+
+ private:
+  static inline std::mutex mutex_;
+  static inline std::map<std::string, std::weak_ptr<Accelerator>> all_;
+  static inline std::int64_t last_ = 0;
+};
+
 }  // namespace
 
 std::shared_ptr<Accelerator> make_accelerator(const AcceleratorOptions& options) {
-  return std::make_shared<PluginBackend>(plugin_of(options), options.cache,
-                                         one_process(options.devices), nullptr);
+  return std::make_shared<PluginBackend>(options, one_process(options.devices), nullptr);
 }
 
 std::shared_ptr<Accelerator> make_accelerator(const AcceleratorOptions& options,
                                               Communicator& world, const ProcessName& here) {
   const Processes processes = processes_of(world, here);
-  // Of the rank that leads; the others of its process copy it.
   const auto made = std::make_shared<std::shared_ptr<Accelerator>>();
   const auto board = processes.all.size() > 1 ? std::make_shared<Board>() : nullptr;
   const bool leads = processes.leads(world.rank());
   std::function<void()> make;
   if (leads)
     make = [options, processes, board, made] {
-      *made = std::make_shared<PluginBackend>(plugin_of(options), options.cache, processes, board);
+      *made = std::make_shared<PluginBackend>(options, processes, board);
     };
   work_together(
-      make, [] {}, board, &world);
-  const std::vector<std::string> places =
-      gather_texts(world, text(reinterpret_cast<std::uintptr_t>(made.get())), "where backends are");
-  const std::string& place = places[static_cast<std::size_t>(processes.here().first)];
-  if (!leads) *made = *reinterpret_cast<const std::shared_ptr<Accelerator>*>(std::stoull(place));
+      make, [] {}, {}, board, &world);
+  const std::vector<std::string> names =
+      gather_texts(world, leads ? SharedBackends::add(*made) : "", "names of backends");
+  if (!leads) *made = SharedBackends::find(names[static_cast<std::size_t>(processes.here().first)]);
   meet(&world, "a backend of the process");
   return *made;
 }
@@ -167,7 +198,7 @@ void ask(PluginFacts& plugin) {
     const pjrt::Plugin& loaded = pjrt::load_plugin(plugin.file);
     plugin.version = to_text(loaded.version());
     plugin.devices =
-        devices_text(client_of(loaded, one_process(kAllDevices), /*all_memory=*/false));
+        devices_text(client_of(loaded, one_process(kAllDevices), {}, /*all_memory=*/false));
   } catch (const Error& error) {
     plugin.problem = error.what();
   }

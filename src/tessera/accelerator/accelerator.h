@@ -8,6 +8,8 @@
 /// all devices: ranks are threads here as on CPUs, so that batches, checkpoints and launchers know
 /// no difference; they meet where a program runs, and one of them starts it for all.
 
+#include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,6 +26,10 @@ struct AcceleratorOptions {
   std::string folder;      // where plugins are, each below its name
   int devices = 1;         // that this process drives
   std::string cache = {};  // a folder for compiled programs; empty: none
+  /// How many GPUs the environment lets this process see, by plugin ("cuda", "rocm"); not said: all.
+  std::map<std::string, int> visible = {};
+  /// How long a run of a program may last without one of its parts ending on a device.
+  std::chrono::milliseconds patience{60'000};
 };
 
 /// The devices of a plugin, taken into use.

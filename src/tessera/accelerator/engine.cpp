@@ -21,6 +21,16 @@ AcceleratorEngine::AcceleratorEngine(LoadedPrograms& devices, Plan plan, Communi
   }
 }
 
+template <typename Work>
+auto AcceleratorEngine::on_device(const Work& work) const {
+  try {
+    return work();
+  } catch (...) {
+    session_->give_up();
+    throw;
+  }
+}
+
 pjrt::Buffer AcceleratorEngine::upload(const TensorType& type, std::span<const std::byte> bytes,
                                        Memory memory) const {
   const LoadedPrograms& devices = session_->devices();
@@ -62,12 +72,14 @@ void AcceleratorEngine::finish(std::string_view name, const RunOptions&) {
   RankBuffers& mine = session_->buffers(plan_->rank);
   mine.batch.clear();
   mine.metrics.clear();
-  session_->naming_memory(program.number, [&] {
-    make_states(session_->program(program.number), mine.states);
-    for (const auto& [input, host] : program.batch) {
-      mine.batch[input] = upload(host.type(), host.bytes());
-      host_bytes_ += host.type().bytes();
-    }
+  on_device([&] {
+    session_->naming_memory(program.number, [&] {
+      make_states(session_->program(program.number), mine.states);
+      for (const auto& [input, host] : program.batch) {
+        mine.batch[input] = upload(host.type(), host.bytes());
+        host_bytes_ += host.type().bytes();
+      }
+    });
   });
   session_->run(program.number, plan_->rank, world_);
   last_ = program.plan;
@@ -76,7 +88,8 @@ void AcceleratorEngine::finish(std::string_view name, const RunOptions&) {
 HostTensor AcceleratorEngine::metric(std::string_view program, std::string_view name) const {
   const NamedTensor& metric = find_metric(*plan_, last_, program, name);
   HostTensor out(metric.type);
-  session_->buffers(plan_->rank).metrics.find(name)->second.read(out.bytes());
+  const pjrt::Buffer& value = session_->buffers(plan_->rank).metrics.find(name)->second;
+  on_device([&] { value.read(out.bytes()); });
   host_bytes_ += metric.type.bytes();
   return out;
 }
@@ -97,10 +110,12 @@ StateBytes AcceleratorEngine::read_state(std::string_view path) const {
   const Buffers& states = session_->buffers(plan_->rank).states;
   const auto found = states.find(path);
   if (found == states.end()) return {*copy, copy};  // zero until something has written it
-  if (found->second.deleted())
-    fail(Fault::Resource, session_->devices().client().plugin().file(), ": state '", path,
-         "' was lost with a run that failed; resume from the last checkpoint");
-  found->second.read(*copy);
+  on_device([&] {
+    if (found->second.deleted())
+      fail(Fault::Resource, session_->devices().client().plugin().file(), ": state '", path,
+           "' was lost with a run that failed; resume from the last checkpoint");
+    found->second.read(*copy);
+  });
   return {*copy, copy};
 }
 
@@ -111,8 +126,8 @@ std::span<std::byte> AcceleratorEngine::begin_write(std::string_view path) {
 
 void AcceleratorEngine::end_write(std::string_view path) {
   const StatePlan& its = state(path);
-  session_->buffers(plan_->rank).states[std::string(path)] =
-      upload(its.type, written_, its.place.memory);
+  pjrt::Buffer& to = session_->buffers(plan_->rank).states[std::string(path)];
+  on_device([&] { to = upload(its.type, written_, its.place.memory); });
 }
 
 }  // namespace tessera

@@ -34,6 +34,9 @@ class AcceleratorEngine final : public Engine {
     BatchInputs inputs;
     std::map<std::string, HostTensor, std::less<>> batch;
   };
+  /// Where work fails, what the device has stays as it is: the device may be lost.
+  template <typename Work>
+  auto on_device(const Work& work) const;
   Runnable& runnable(std::string_view name);
   const StatePlan& state(std::string_view path) const;
   pjrt::Buffer upload(const TensorType& type, std::span<const std::byte> bytes,

@@ -1,5 +1,6 @@
 #include "tessera/accelerator/loaded_programs.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "tessera/accelerator/board.h"
@@ -8,6 +9,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/comm/collective.h"
+#include "tessera/comm/share_text.h"
 
 namespace tessera {
 
@@ -62,12 +64,14 @@ std::string device_text(const pjrt::Client& client) {
 }  // namespace
 
 LoadedPrograms::LoadedPrograms(pjrt::Client client, Processes processes,
-                               std::shared_ptr<Board> board, ProgramCache cache)
+                               std::shared_ptr<Board> board, ProgramCache cache,
+                               std::chrono::milliseconds patience)
     : board_(std::move(board)),
       client_(std::move(client)),
       processes_(std::move(processes)),
       devices_(devices_of(client_, processes_)),
-      cache_(std::move(cache)) {}
+      cache_(std::move(cache)),
+      patience_(patience) {}
 
 std::string_view LoadedPrograms::memory_kind(Memory memory) const {
   const bool pinned = memory == Memory::Host && reaches_pinned_host(client_.platform_name());
@@ -79,7 +83,7 @@ hlo::Module module_of(const Plan& plan, const ProgramPlan& program, std::string_
   return hlo::whole_module(program.name, *program.local, options_of(plan, platform));
 }
 
-LoadedModule LoadedPrograms::compiled(hlo::Module module, int stage) const {
+LoadedModule LoadedPrograms::compiled(hlo::Module module, int stage, From from) const {
   pjrt::CompileOptions options;
   options.num_replicas = static_cast<int>(module.replicas());
   options.flags = pjrt::flags_for(client_.plugin());
@@ -87,7 +91,7 @@ LoadedModule LoadedPrograms::compiled(hlo::Module module, int stage) const {
     options.device_assignment.push_back(
         {device(static_cast<int>(stage * module.replicas() + r)).id});
   }
-  pjrt::Executable loaded = executable(module.text, options);
+  pjrt::Executable loaded = executable(module.text, options, from);
   std::vector<int> here;  // in the order of ranks
   for (const auto& of_replica : options.device_assignment) {
     const int id = static_cast<int>(of_replica[0]);
@@ -99,24 +103,29 @@ LoadedModule LoadedPrograms::compiled(hlo::Module module, int stage) const {
 }
 
 /// XLA's CPU compiles in seconds, and complains of what it loads, so nothing of it is kept.
+bool LoadedPrograms::keeps() const { return client_.platform_name() != "cpu" && cache_.keeps(); }
+
 pjrt::Executable LoadedPrograms::executable(const std::string& module,
-                                            const pjrt::CompileOptions& options) const {
-  if (client_.platform_name() == "cpu") return pjrt::compile(client_, module, options);
+                                            const pjrt::CompileOptions& options, From from) const {
+  if (!keeps()) return pjrt::compile(client_, module, options);
   const std::string key = text(device_text(client_), to_bytes(options), module);
   try {
-    if (const auto kept = cache_.find(key)) return pjrt::load(client_, *kept);
+    const auto kept = from == From::Compiler ? std::nullopt : cache_.find(key);
+    if (kept) return pjrt::load(client_, *kept);
   } catch (const Error&) {  // of another driver, say: compiled anew
   }
+  if (from == From::Kept) throw NotKept{};
   pjrt::Executable out = pjrt::compile(client_, module, options);
   try {
-    if (cache_.keeps()) cache_.keep(key, out.compiled().serialize());
+    cache_.keep(key, out.compiled().serialize());
   } catch (const Error&) {  // a plugin that cannot
   }
   return out;
 }
 
 LoadedProgram LoadedPrograms::compile(const std::vector<std::shared_ptr<const Plan>>& plans,
-                                      std::size_t number) const {
+                                      std::size_t number, From from) const {
+  if (from == From::Kept && !keeps()) throw NotKept{};
   const Plan& plan = *plans[0];
   const std::string& name = plan.programs[number].name;
   LoadedProgram out;
@@ -125,7 +134,7 @@ LoadedProgram LoadedPrograms::compile(const std::vector<std::shared_ptr<const Pl
     only.actions = {{RegionKind::Begin, 0, 0}};
     only.pieces.push_back(
         {RegionKind::Begin, 0,
-         compiled(module_of(plan, plan.programs[number], client_.platform_name()), 0)});
+         compiled(module_of(plan, plan.programs[number], client_.platform_name()), 0, from)});
     return out;
   }
   std::vector<Program> stages;
@@ -139,9 +148,10 @@ LoadedProgram LoadedPrograms::compile(const std::vector<std::shared_ptr<const Pl
     stage.actions = stages[static_cast<std::size_t>(s)].actions;
     if (mine.empty()) continue;  // nothing of the program is on this stage
     hlo::Module sums = hlo::first_sums(text(name, "_sums", s), mine, options);
-    if (!sums.results.empty()) stage.sums = compiled(std::move(sums), s);
+    if (!sums.results.empty()) stage.sums = compiled(std::move(sums), s, from);
     for (hlo::Piece& piece : mine)
-      stage.pieces.push_back({piece.region, piece.chunk, compiled(std::move(piece.module), s)});
+      stage.pieces.push_back(
+          {piece.region, piece.chunk, compiled(std::move(piece.module), s, from)});
   }
   return out;
 }
@@ -175,29 +185,59 @@ std::shared_ptr<Session> LoadedPrograms::open(std::shared_ptr<const Plan> plan,
     const std::scoped_lock lock(mutex_);
     opening_.reset();
   }
-  const auto compile = [self = shared_from_this(), opening] {
-    opening->session = std::make_shared<Session>(self, opening->plans);
+  const auto compile = [&](From from) {
+    const auto work = [self = shared_from_this(), opening, from] {
+      try {
+        opening->session = std::make_shared<Session>(self, opening->plans, from);
+      } catch (const NotKept&) {
+      }
+    };
+    call(
+        rank, work, [] {}, {}, world);
   };
-  call(
-      rank, compile, [] {}, world);
+  if (processes_.all.size() == 1) {
+    compile(From::KeptOrCompiler);
+  } else {
+    // Compilers may wait for each other: all processes load what was kept, or all compile.
+    compile(From::Kept);
+    const bool lacks = processes_.leads(rank) && opening->session == nullptr;
+    const std::vector<std::string> told =
+        gather_texts(world, lacks ? "lacks" : "", "programs that were kept");
+    if (std::ranges::find(told, "lacks") != told.end()) compile(From::Compiler);
+  }
   meet(world, "programs that were compiled");
   return opening->session;
 }
 
-void LoadedPrograms::call(int rank, std::function<void()> work, std::function<void()> afterwards,
-                          Communicator* world) {
-  if (!processes_.leads(rank)) return work_together({}, {}, board_, world);
+Patience LoadedPrograms::patience(const std::string& name,
+                                  std::shared_ptr<std::atomic<std::int64_t>> signs) const {
+  return {patience_, std::move(signs), text(client_.plugin().file(), ": ", name)};
+}
+
+/// Work is under way as long as it lives: until its thread ends, or none can be started.
+std::shared_ptr<void> LoadedPrograms::counted() {
   ++under_way_;
-  const auto over = [self = shared_from_this(), afterwards = std::move(afterwards)] {
-    afterwards();
-    --self->under_way_;
-  };
-  work_together(std::move(work), over, board_, world);
+  return {nullptr, [self = shared_from_this()](void*) { --self->under_way_; }};
+}
+
+void LoadedPrograms::call_alone(std::function<void()> work, const std::string& name) {
+  PluginWork(
+      std::move(work), [counted = counted()] {}, patience(name, nullptr))
+      .wait(nullptr);
+}
+
+void LoadedPrograms::call(int rank, std::function<void()> work, std::function<void()> afterwards,
+                          const Patience& patience, Communicator* world) {
+  if (!processes_.leads(rank)) return work_together({}, {}, {}, board_, world);
+  work_together(
+      std::move(work), [counted = counted(), afterwards = std::move(afterwards)] { afterwards(); },
+      patience, board_, world);
 }
 
 void LoadedPrograms::give_up(std::shared_ptr<const Session> session) {
   const std::scoped_lock lock(mutex_);
-  given_up_.push_back(std::move(session));
+  if (std::ranges::find(given_up_, session) == given_up_.end())
+    given_up_.push_back(std::move(session));
 }
 
 void LoadedPrograms::let_go() {

@@ -2,6 +2,7 @@
 /// What the ranks of a process share: the devices and the programs compiled for them.
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/accelerator/plugin_work.h"
 #include "tessera/accelerator/processes.h"
 #include "tessera/accelerator/program_cache.h"
 #include "tessera/comm/communicator.h"
@@ -51,12 +53,18 @@ hlo::Module module_of(const Plan& plan, const ProgramPlan& program, std::string_
 
 class Session;
 
+/// Where compiled programs come from.
+enum class From { KeptOrCompiler, Kept, Compiler };
+/// From::Kept, and a program was not kept.
+struct NotKept {};
+
 class LoadedPrograms : public std::enable_shared_from_this<LoadedPrograms> {
  public:
   /// Each rank of the processes has a device; `board`: by which the client meets those of others.
   /// Errors: Fault::Usage: fewer devices than ranks.
+  /// `patience`: with a run that shows no sign of life.
   LoadedPrograms(pjrt::Client client, Processes processes, std::shared_ptr<Board> board,
-                 ProgramCache cache);
+                 ProgramCache cache, std::chrono::milliseconds patience);
 
   const pjrt::Client& client() const { return client_; }
   const Processes& processes() const { return processes_; }
@@ -71,13 +79,19 @@ class LoadedPrograms : public std::enable_shared_from_this<LoadedPrograms> {
   std::shared_ptr<Session> open(std::shared_ptr<const Plan> plan, Communicator* world);
 
   /// Program number `program` of the plans of all ranks here. Errors: as of hlo::whole_module and pjrt::compile;
-  /// Broken: stages that wait for each other.
-  LoadedProgram compile(const std::vector<std::shared_ptr<const Plan>>& plans,
-                        std::size_t program) const;
+  /// Broken: stages that wait for each other; NotKept.
+  LoadedProgram compile(const std::vector<std::shared_ptr<const Plan>>& plans, std::size_t program,
+                        From from) const;
+
+  /// With work of that name, which gets on where it raises `signs`.
+  Patience patience(const std::string& name,
+                    std::shared_ptr<std::atomic<std::int64_t>> signs) const;
 
   /// work_together, by the rank that leads.
   void call(int rank, std::function<void()> work, std::function<void()> afterwards,
-            Communicator* world);
+            const Patience& patience, Communicator* world);
+  /// Runs what is short and of one rank alone, with the patience of a run.
+  void call_alone(std::function<void()> work, const std::string& name);
 
   /// A run failed, or was left while it lasted: what it used stays until let_go(), as a device that
   /// was lost may never let go of it.
@@ -88,14 +102,18 @@ class LoadedPrograms : public std::enable_shared_from_this<LoadedPrograms> {
 
  private:
   struct Opening;
-  LoadedModule compiled(hlo::Module module, int stage) const;
-  pjrt::Executable executable(const std::string& module, const pjrt::CompileOptions& options) const;
+  std::shared_ptr<void> counted();
+  bool keeps() const;
+  LoadedModule compiled(hlo::Module module, int stage, From from) const;
+  pjrt::Executable executable(const std::string& module, const pjrt::CompileOptions& options,
+                              From from) const;
 
   std::shared_ptr<Board> board_;  // outlives the client, which calls it
   pjrt::Client client_;
   Processes processes_;
   std::vector<const pjrt::Device*> devices_;  // by rank
   ProgramCache cache_;
+  std::chrono::milliseconds patience_;
   std::atomic<int> under_way_ = 0;
   mutable std::mutex mutex_;
   std::shared_ptr<Opening> opening_;  // while ranks meet

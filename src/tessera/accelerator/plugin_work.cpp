@@ -5,8 +5,10 @@
 #include <exception>
 #include <mutex>
 #include <thread>
+#include <utility>
 
 #include "tessera/accelerator/loaded_programs.h"
+#include "tessera/base/error.h"
 #include "tessera/base/start_thread.h"
 
 namespace tessera {
@@ -36,15 +38,22 @@ struct PluginWork::State {
     std::unique_lock lock(mutex);
     return changed.wait_for(lock, time, [&] { return this->*flag; });
   }
+  /// Then the end of the thread comes for sure.
+  bool succeeded() {
+    const std::scoped_lock lock(mutex);
+    return done && !failure;
+  }
 };
 
-PluginWork::PluginWork(std::function<void()> work, std::function<void()> afterwards)
-    : state_(std::make_shared<State>()) {
+PluginWork::PluginWork(std::function<void()> work, std::function<void()> afterwards,
+                       Patience patience)
+    : state_(std::make_shared<State>()), patience_(std::move(patience)) {
   state_->thread = start_thread(
       [state = state_, work = std::move(work), afterwards = std::move(afterwards)]() mutable {
         try {
           work();
         } catch (...) {
+          const std::scoped_lock lock(state->mutex);
           state->failure = std::current_exception();
         }
         state->set(&State::done);
@@ -56,7 +65,7 @@ PluginWork::PluginWork(std::function<void()> work, std::function<void()> afterwa
 }
 
 PluginWork::~PluginWork() {
-  if (state_->wait(&State::ended, kToEnd)) {
+  if (state_->succeeded() || state_->wait(&State::ended, kToEnd)) {
     state_->thread.join();
   } else {
     state_->thread.detach();
@@ -64,9 +73,24 @@ PluginWork::~PluginWork() {
 }
 
 bool PluginWork::over() {
-  if (!state_->wait(&State::done, kBetweenSigns)) return false;
+  if (!state_->wait(&State::done, kBetweenSigns)) {
+    require_life();
+    return false;
+  }
   if (state_->failure) std::rethrow_exception(state_->failure);
   return true;
+}
+
+void PluginWork::require_life() {
+  if (patience_.time.count() == 0) return;
+  const std::int64_t signs = patience_.signs ? patience_.signs->load() : 0;
+  if (std::exchange(seen_, signs) != signs) seen_at_ = Clock::now();
+  if (Clock::now() - seen_at_ < patience_.time) return;
+  fail(Fault::Peer, patience_.name, " shows no sign of life for ",
+       std::chrono::duration<double>(patience_.time).count(),
+       " s: a device hangs, or waits for one that does; resume from the last checkpoint, or if it "
+       "is "
+       "just slow, give a longer --distributed-timeout");
 }
 
 void PluginWork::wait(Communicator* world) {

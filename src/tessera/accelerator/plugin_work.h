@@ -1,12 +1,23 @@
 #pragma once
 /// Calls of a plugin that last.
 
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "tessera/comm/communicator.h"
 
 namespace tessera {
+
+/// How long work may last without a sign of life.
+struct Patience {
+  std::chrono::milliseconds time{0};  // 0: for ever
+  /// Raised by the work where it gets on; all that is written here is shared with it.
+  std::shared_ptr<std::atomic<std::int64_t>> signs = {};
+  std::string name = {};  // of the work, as messages say it
+};
 
 /// Work on a thread of its own. A device that was lost, or that waits for one that was, may keep a
 /// call forever: then the thread is left behind, and nobody waits for it.
@@ -14,19 +25,25 @@ class PluginWork {
  public:
   /// Calls `work`, and behind its end or failure `afterwards`, which throws nothing. Both own what
   /// they use, as the thread may outlive all else. Errors: no more threads.
-  PluginWork(std::function<void()> work, std::function<void()> afterwards);
+  PluginWork(std::function<void()> work, std::function<void()> afterwards, Patience patience = {});
   PluginWork(const PluginWork&) = delete;
   ~PluginWork();
 
   /// Waits for the end of `work`, and shows the others meanwhile that this rank is alive. Errors: of
-  /// `work`; another rank has failed.
+  /// `work`; another rank has failed; Fault::Peer: no patience is left.
   void wait(Communicator* world);
-  /// Waits a little. True: `work` has ended. Errors: of `work`.
+  /// Waits a little. True: `work` has ended. Errors: of `work`; no patience is left.
   bool over();
 
  private:
+  using Clock = std::chrono::steady_clock;
   struct State;
+  void require_life();
+
   std::shared_ptr<State> state_;
+  Patience patience_;
+  std::int64_t seen_ = 0;  // signs, and when they became so many
+  Clock::time_point seen_at_ = Clock::now();
 };
 
 }  // namespace tessera

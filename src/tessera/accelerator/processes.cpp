@@ -41,6 +41,10 @@ std::string host_name() {
 
 Processes one_process(int ranks) { return {{{0, ranks, 0}}, 0}; }
 
+int first_gpu(const ProcessRanks& here, int visible) {
+  return visible == here.count ? 0 : here.first_on_host;
+}
+
 ProcessName this_process() { return {host_name(), process_number()}; }
 
 Processes processes_of(Communicator& world, const ProcessName& mine) {
@@ -68,9 +72,9 @@ Processes processes_of(Communicator& world, const ProcessName& mine) {
 }
 
 void work_together(std::function<void()> work, std::function<void()> afterwards,
-                   std::shared_ptr<Board> board, Communicator* world) {
+                   const Patience& patience, std::shared_ptr<Board> board, Communicator* world) {
   std::optional<PluginWork> mine;
-  if (work) mine.emplace(std::move(work), std::move(afterwards));
+  if (work) mine.emplace(std::move(work), std::move(afterwards), patience);
   if (board == nullptr) {
     if (mine) mine->wait(world);
     return;
@@ -88,6 +92,9 @@ void work_together(std::function<void()> work, std::function<void()> afterwards,
     }
   } catch (const Error& error) {
     board->close(error.what());
+    throw;
+  } catch (...) {
+    board->close("a rank of this process has failed; look at its error");
     throw;
   }
 }

@@ -11,6 +11,7 @@
 namespace tessera {
 
 class Board;
+struct Patience;
 
 /// Consecutive ranks, which are threads of one process.
 struct ProcessRanks {
@@ -30,6 +31,9 @@ struct Processes {
 
 /// One process with so many ranks.
 Processes one_process(int ranks);
+/// Which of the GPUs that it sees a process takes first: behind those of lower ranks of its host. With
+/// CUDA_VISIBLE_DEVICES and the like it sees `visible`, 0 without: as many as it has ranks are its own.
+int first_gpu(const ProcessRanks& here, int visible);
 /// Names this process and its host, as all ranks see them.
 struct ProcessName {
   std::string host, process;
@@ -42,8 +46,9 @@ Processes processes_of(Communicator& world, const ProcessName& mine);
 /// Does what may last in every process at a time, each on a thread of its own (PluginWork), while
 /// the ranks carry what plugins tell each other; all ranks call it together. `work` is empty but on
 /// the ranks that lead. With one process `board` is null, and only the rank that leads need call it.
-/// Returns when all have done. Errors: of `work`; another rank has failed.
+/// Returns when all have done. Errors: of `work`; another rank has failed; Fault::Peer: no patience
+/// is left.
 void work_together(std::function<void()> work, std::function<void()> afterwards,
-                   std::shared_ptr<Board> board, Communicator* world);
+                   const Patience& patience, std::shared_ptr<Board> board, Communicator* world);
 
 }  // namespace tessera

@@ -1,7 +1,9 @@
 #include "tessera/accelerator/run_stages.h"
 
 #include <algorithm>
+#include <chrono>
 #include <span>
+#include <thread>
 #include <utility>
 
 #include "tessera/base/error.h"
@@ -26,6 +28,7 @@ Key key_of(const Port& port, std::int64_t microbatch) {
 struct Run {
   const LoadedPrograms& devices;
   std::vector<pjrt::Event>& started;
+  std::atomic<std::int64_t>& signs;
   std::map<Key, Shards> messages = {};
 };
 
@@ -108,6 +111,7 @@ class StageRun {
   pjrt::Results started(const LoadedModule& module, const pjrt::Arguments& arguments) {
     pjrt::Execution execution = module.executable.start(arguments);
     for (pjrt::Event& event : execution.done) run_.started.push_back(std::move(event));
+    ++run_.signs;
     return std::move(execution.results);
   }
 
@@ -169,12 +173,34 @@ class StageRun {
   std::size_t at_ = 0, piece_ = 0;      // the action and the piece that are next
 };
 
+/// In whichever order they end: one that does not may wait for a device whose event tells what went
+/// wrong there.
+void wait_for_all(std::vector<pjrt::Event>& events, std::atomic<std::int64_t>& signs) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
+  while (events.size() > 1) {
+    const auto ended = std::stable_partition(
+        events.begin(), events.end(), [](const pjrt::Event& event) { return !event.ready(); });
+    if (ended == events.end()) {
+      const Clock::duration waited = (Clock::now() - begin) / 64;
+      std::this_thread::sleep_for(std::clamp<Clock::duration>(waited, std::chrono::microseconds(20),
+                                                              std::chrono::milliseconds(1)));
+      continue;
+    }
+    std::for_each(ended, events.end(), [](const pjrt::Event& event) { event.wait(); });
+    events.erase(ended, events.end());
+    ++signs;
+  }
+  for (const pjrt::Event& last : events) last.wait();
+  events.clear();
+}
+
 }  // namespace
 
 void run_stages(const LoadedProgram& program, const LoadedPrograms& devices,
                 std::span<RankBuffers> ranks, std::span<MicrobatchNumbers> numbers,
-                std::vector<pjrt::Event>& started) {
-  Run run{devices, started};
+                std::vector<pjrt::Event>& started, std::atomic<std::int64_t>& signs) {
+  Run run{devices, started, signs};
   std::vector<StageRun> stages;
   const std::size_t of_stage = ranks.size() / program.stages.size();
   for (std::size_t s = 0; s < program.stages.size(); ++s) {
@@ -189,7 +215,7 @@ void run_stages(const LoadedProgram& program, const LoadedPrograms& devices,
   }
   for (const StageRun& stage : stages) check(stage.done(), "stages wait for each other");
   for (StageRun& stage : stages) stage.finish();
-  for (const pjrt::Event& event : started) event.wait();
+  wait_for_all(started, signs);
 }
 
 }  // namespace tessera

@@ -27,14 +27,14 @@ void wait_quietly(const std::vector<pjrt::Event>& events) {
 }  // namespace
 
 Session::Session(std::shared_ptr<LoadedPrograms> devices,
-                 std::vector<std::shared_ptr<const Plan>> plans)
+                 std::vector<std::shared_ptr<const Plan>> plans, From from)
     : devices_(std::move(devices)),
       plans_(std::move(plans)),
       ranks_(plans_.size()),
       numbers_(static_cast<std::size_t>(plans_[0]->stages)) {
   for (std::size_t i = 0; i < plans_[0]->programs.size(); ++i) {
     try {
-      programs_.push_back(devices_->compile(plans_, i));
+      programs_.push_back(devices_->compile(plans_, i, from));
     } catch (const pjrt::OutOfMemory& error) {
       throw error.with(memory_text(*devices_, *plans_[0], i, nullptr));
     } catch (const Error& error) {
@@ -45,7 +45,7 @@ Session::Session(std::shared_ptr<LoadedPrograms> devices,
 
 RankBuffers& Session::buffers(int rank) {
   std::unique_lock lock(mutex_);
-  if (!changed_.wait_for(lock, kToEndRun, [&] { return !running_; }))
+  if (!changed_.wait_for(lock, kToEndRun, [&] { return running_ == 0; }))
     fail(Fault::Peer, devices_->client().plugin().file(),
          ": the devices are still at a run that was given up; resume from the last checkpoint");
   return ranks_[static_cast<std::size_t>(rank - devices_->processes().here().first)];
@@ -72,22 +72,26 @@ void Session::run(std::size_t program, int rank, Communicator* world) {
 
 void Session::start(std::size_t program, int rank, Communicator* world) {
   const bool leads = devices_->processes().leads(rank);
-  if (leads) begin_run();
   const auto self = shared_from_this();
+  std::shared_ptr<void> running;  // while its run lasts, on whichever thread
+  if (leads) {
+    begin_run();
+    running = std::shared_ptr<void>(nullptr, [self](void*) { self->end_run(); });
+  }
   const auto started = std::make_shared<std::vector<pjrt::Event>>();
-  const auto run = [self, started, program] {
+  const auto signs = std::make_shared<std::atomic<std::int64_t>>(0);
+  const auto run = [self, started, program, signs] {
     self->naming_memory(program, [&] {
-      run_stages(self->programs_[program], *self->devices_, self->ranks_, self->numbers_, *started);
+      run_stages(self->programs_[program], *self->devices_, self->ranks_, self->numbers_, *started,
+                 *signs);
     });
   };
-  const auto end = [self, started] {
-    wait_quietly(*started);
-    self->end_run();
-  };
   try {
-    devices_->call(rank, run, end, world);
+    devices_->call(
+        rank, run, [started, running = std::move(running)] { wait_quietly(*started); },
+        devices_->patience(text("program ", plans_[0]->programs[program].name), signs), world);
   } catch (...) {
-    if (leads) devices_->give_up(self);
+    if (leads) give_up();
     throw;
   }
 }
@@ -97,15 +101,20 @@ void Session::begin_run() {
   if (closed_)
     fail(Fault::Peer, devices_->client().plugin().file(),
          ": no program runs after one has failed; resume from the last checkpoint");
-  running_ = true;
+  ++running_;
 }
 
 void Session::end_run() {
   {
     const std::scoped_lock lock(mutex_);
-    running_ = false;
+    --running_;
   }
   changed_.notify_all();
+}
+
+void Session::give_up() {
+  close();
+  devices_->give_up(shared_from_this());
 }
 
 void Session::close() {

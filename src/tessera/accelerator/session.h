@@ -31,7 +31,8 @@ using MicrobatchNumbers = std::map<std::int64_t, std::vector<pjrt::Buffer>>;
 class Session : public std::enable_shared_from_this<Session> {
  public:
   /// `plans`: of all ranks here. Errors: as of LoadedPrograms::compile.
-  Session(std::shared_ptr<LoadedPrograms> devices, std::vector<std::shared_ptr<const Plan>> plans);
+  Session(std::shared_ptr<LoadedPrograms> devices, std::vector<std::shared_ptr<const Plan>> plans,
+          From from);
 
   /// In the order of the plan.
   const LoadedProgram& program(std::size_t number) const { return programs_[number]; }
@@ -49,8 +50,11 @@ class Session : public std::enable_shared_from_this<Session> {
   /// Errors: of the plugin: then some states may be lost, and no further run begins.
   void run(std::size_t program, int rank, Communicator* world);
 
+  /// A call for a rank has failed: no further run begins, and what is on the devices stays
+  /// (LoadedPrograms::give_up).
+  void give_up();
+
  private:
-  friend class LoadedPrograms;
   void begin_run();
   void end_run();
   void close();
@@ -63,8 +67,8 @@ class Session : public std::enable_shared_from_this<Session> {
   std::vector<MicrobatchNumbers> numbers_;  // by stage
   std::mutex mutex_;
   std::condition_variable changed_;
-  bool running_ = false;  // the devices are at a run
-  bool closed_ = false;   // a rank has failed: no run begins
+  int running_ = 0;      // runs that the devices are at: one, but for those that were given up
+  bool closed_ = false;  // a rank has failed: no run begins
 };
 
 }  // namespace tessera

@@ -8,7 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <exception>
+#include <optional>
+#include <thread>
 
 #include "tessera/base/text.h"
 
@@ -40,9 +44,13 @@ void write_all(int file, std::string_view bytes) {
 }
 
 /// All bytes up to the end of the file, or what came in time.
-std::string read_for(int file, std::chrono::milliseconds time) {
+struct Heard {
+  std::string all;
+  bool ended = false;
+};
+Heard read_for(int file, std::chrono::milliseconds time) {
   const auto end = std::chrono::steady_clock::now() + time;
-  std::string out;
+  Heard out;
   std::array<char, 4096> bytes;
   for (;;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
@@ -52,24 +60,53 @@ std::string read_for(int file, std::chrono::milliseconds time) {
     if (ready < 0 && errno == EINTR) continue;
     if (ready <= 0) return out;
     const ssize_t got = read(file, bytes.data(), bytes.size());
+    out.ended = got == 0;
     if (got <= 0) return out;
-    out.append(bytes.data(), static_cast<std::size_t>(got));
+    out.all.append(bytes.data(), static_cast<std::size_t>(got));
   }
 }
 
-/// Empty: it ended in order.
+constexpr const char* kSee = "; see what it says on standard error, or take another version";
+
 std::string end_text(int status) {
-  if (!WIFSIGNALED(status)) return "";
+  if (!WIFSIGNALED(status))
+    return text("ended the process with code ", WEXITSTATUS(status),
+                " when it was asked for its devices", kSee);
   const int number = WTERMSIG(status);
   return text(number == SIGABRT ? "aborted" : "was ended", ": signal ", number, " (",
-              strsignal(number),
-              "), when it was asked for its devices; see what it says on standard "
-              "error, or take another version");
+              strsignal(number), "), when it was asked for its devices", kSee);
+}
+
+/// What the child has to tell; errors are told by ask().
+[[noreturn]] void tell(PluginFacts& plugin, int file) {
+  try {
+    ask(plugin);
+  } catch (const std::exception& error) {
+    plugin.problem = error.what();
+  } catch (...) {
+    plugin.problem = "it throws what is no exception";
+  }
+  write_all(file, told(plugin));
+  _exit(0);  // what the parent has set up is the parent's to end
+}
+
+/// Nothing where it has not ended in time: a device may keep it in the kernel.
+std::optional<int> end_of(pid_t child, std::chrono::seconds time) {
+  const auto end = std::chrono::steady_clock::now() + time;
+  int status = 0;
+  for (pid_t got = 0; got != child;) {
+    got = waitpid(child, &status, WNOHANG);
+    if (got < 0 && errno != EINTR) return std::nullopt;
+    if (got == 0 && std::chrono::steady_clock::now() > end) return std::nullopt;
+    if (got != child) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return status;
 }
 
 }  // namespace
 
 void ask_apart(PluginFacts& plugin, std::chrono::seconds time) {
+  std::fflush(nullptr);  // or the child would write it again
   std::array<int, 2> ends = {-1, -1};
   const pid_t child = pipe(ends.data()) == 0 ? fork() : -1;
   if (child < 0) {
@@ -79,23 +116,19 @@ void ask_apart(PluginFacts& plugin, std::chrono::seconds time) {
   }
   if (child == 0) {
     close(ends[0]);
-    ask(plugin);
-    write_all(ends[1], told(plugin));
-    _exit(0);  // what the parent has set up is the parent's to end
+    tell(plugin, ends[1]);
   }
   close(ends[1]);
-  const std::string all = read_for(ends[0], time);
+  const auto [all, ended] = read_for(ends[0], time);
   close(ends[0]);
   constexpr long kTexts = 3;
   const bool whole = std::ranges::count(all, '\0') == kTexts;
-  if (!whole) kill(child, SIGKILL);  // or it has ended
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  if (!ended) kill(child, SIGKILL);
+  const std::optional<int> status = end_of(child, std::chrono::seconds(5));
   if (whole) return take(all, plugin);
-  plugin.problem = end_text(status);
-  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-    plugin.problem =
-        text("does not tell its devices within ", time.count(), " s; is its driver well?");
+  plugin.problem = ended && status ? end_text(*status)
+                                   : text("does not tell its devices within ", time.count(),
+                                          " s; is its driver well?");
 }
 
 }  // namespace tessera

@@ -4,6 +4,9 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdio>
+#include <ostream>
+
 #include "tessera/apps/command.h"
 
 namespace tessera {
@@ -37,7 +40,13 @@ int main_of(int count, char** values, const OwnFamilies& families) {
 int main_of(const std::function<int(Console& console)>& work) {
   set_up_process();
   Console console = system_console();
-  return exit_code_of(console, [&] { return work(console); });
+  const int code = exit_code_of(console, [&] { return work(console); });
+  if (is_left_behind()) {
+    for (std::ostream* out : {&console.out, &console.err}) out->flush();
+    std::fflush(nullptr);
+    _exit(code);
+  }
+  return code;
 }
 
 }  // namespace tessera

@@ -1,8 +1,11 @@
 #include "tessera/launch/exit_code.h"
 
 #include <cerrno>
+#include <mutex>
 #include <new>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "tessera/base/error.h"
 #include "tessera/base/printable.h"
@@ -22,7 +25,27 @@ int output_failed(const std::string& reason, Console& console) {
   return static_cast<int>(Fault::Resource);
 }
 
+/// Of the process, and never destroyed.
+struct LeftBehind {
+  std::mutex mutex;
+  std::vector<std::shared_ptr<const void>> things;
+};
+LeftBehind& left_behind() {
+  static auto* const out = new LeftBehind;
+  return *out;
+}
+
 }  // namespace
+
+void leave_behind(std::shared_ptr<const void> what) {
+  const std::scoped_lock lock(left_behind().mutex);
+  left_behind().things.push_back(std::move(what));
+}
+
+bool is_left_behind() {
+  const std::scoped_lock lock(left_behind().mutex);
+  return !left_behind().things.empty();
+}
 
 int with_output_checked(int code, Console& console) {
   errno = 0;

@@ -3,6 +3,7 @@
 
 #include <exception>
 #include <functional>
+#include <memory>
 
 #include "tessera/launch/console.h"
 
@@ -20,6 +21,12 @@ int with_output_checked(int code, Console& console);
 /// Prints an error and returns the exit code that it means; one that was told before is not
 /// printed.
 int report_failure(const std::exception_ptr& failure, Console& console);
+
+/// Keeps what may never come to an end, such as a device that was lost, until the process ends
+/// (null: a thread is at it already): then destructors of static objects could wait for it too.
+void leave_behind(std::shared_ptr<const void> what);
+/// Something was left behind: only _exit ends the process for sure, once all has been written.
+bool is_left_behind();
 
 /// Standard output was a pipe, and its reader ended first: 128 + SIGPIPE, as of any other program.
 inline constexpr int kExitPipeClosed = 141;

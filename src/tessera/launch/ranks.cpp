@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <sstream>
 #include <thread>
@@ -30,11 +31,6 @@ namespace {
 /// For a failure that no exception can carry out of this process.
 [[noreturn]] void end_process(const std::string& report, Console& console) {
   _exit(report_failure(std::make_exception_ptr(Error(Fault::Peer, report)), console));
-}
-
-/// For the failure that is being handled, where the end of what has failed may not come.
-[[noreturn]] void end_with_failure(Console& console) {
-  _exit(report_failure(std::current_exception(), console));
 }
 
 std::chrono::seconds deadline_of(const RunConfig& config) {
@@ -91,6 +87,17 @@ std::string programs_folder() {
   return folder.empty() ? "" : folder + "/programs";
 }
 
+/// What launchers say that this process sees.
+std::map<std::string, int> visible_gpus() {
+  std::map<std::string, int> out;
+  for (const auto& [plugin, variable] :
+       {std::pair{"cuda", "CUDA_VISIBLE_DEVICES"}, std::pair{"rocm", "ROCR_VISIBLE_DEVICES"}}) {
+    const std::string seen = value_of(process_environment(), variable);
+    if (!seen.empty()) out[plugin] = static_cast<int>(split(seen, ',').size());
+  }
+  return out;
+}
+
 /// What `config` runs on, where that is not the processors.
 std::shared_ptr<Accelerator> accelerator_of(const RunConfig& config, Communicator* launched) {
   if (plugin_of(config).empty()) return nullptr;
@@ -103,7 +110,8 @@ std::shared_ptr<Accelerator> accelerator_of(const RunConfig& config, Communicato
 std::string plugins_folder() {
   namespace fs = std::filesystem;
   const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
-  const bool built = fs::exists(here / "plugins") || fs::exists(here.parent_path() / "dev");
+  const bool built =
+      fs::exists(here / "plugins") || fs::is_regular_file(here.parent_path() / "dev");
   return built ? here / "plugins" : here.parent_path() / "lib" / "tessera" / "plugins";
 }
 
@@ -114,7 +122,9 @@ AcceleratorOptions accelerator_options(const RunConfig& config) {
   return {.plugin = plugin_of(config),
           .folder = plugins_folder(),
           .devices = static_cast<int>(config.parallel.devices),
-          .cache = programs_folder()};
+          .cache = programs_folder(),
+          .visible = visible_gpus(),
+          .patience = deadline_of(config)};
 }
 
 void share_cores(RunConfig& config, const Communicator* launched) {
@@ -187,7 +197,7 @@ int on_launched_ranks(const Launched& launched, const RanksCommand& command, Con
   try {
     run_launched(with_secret, run, options);
   } catch (...) {
-    if (!plugin_of(command.config).empty()) end_with_failure(console);
+    if (!plugin_of(command.config).empty()) leave_behind(nullptr);  // a call of it may be under way
     throw;
   }
   return code;
@@ -219,18 +229,9 @@ void on_ranks(const RunConfig& config, Communicator* launched, Console& console,
     const std::unique_ptr<Device> device = device_of(config, sharing, pinned);
     body(world, CpuBackend(*device));
   };
-  if (launched != nullptr) {
-    // The launcher pins processes, or has its reasons not to.
-    try {
-      return on_device(devices == 1 ? nullptr : launched, launched, false);
-    } catch (...) {
-      // The end of what has failed may not come, and the ranks are still to tell each other.
-      if (accelerator && accelerator->failed())
-        static_cast<void>(new std::shared_ptr<Accelerator>(accelerator));
-      throw;
-    }
-  }
   try {
+    // The launcher pins processes, or has its reasons not to.
+    if (launched != nullptr) return on_device(devices == 1 ? nullptr : launched, launched, false);
     if (devices == 1) return on_device(nullptr, nullptr, false);
     LocalOptions options;
     options.deadline = deadline_of(config);
@@ -238,7 +239,7 @@ void on_ranks(const RunConfig& config, Communicator* launched, Console& console,
     run_ranks(
         devices, [&](Communicator& world) { on_device(&world, &world, true); }, options);
   } catch (...) {
-    if (accelerator && accelerator->failed()) end_with_failure(console);
+    if (accelerator && accelerator->failed()) leave_behind(accelerator);
     throw;
   }
 }

@@ -14,13 +14,17 @@ struct Control {
   /// PJRT_Event_Await.
   std::string fail_at;
   c::Code fail_code = c::Code::Internal;
-  int passing = 0;    // so many calls of it pass before one fails
-  bool once = false;  // one fails, not all behind it
+  std::atomic<int> passing = 0;  // so many calls of it pass before one fails
+  bool once = false;             // one fails, not all behind it
   std::atomic<int> failed = 0;
   /// The call in which the plugin ends the process, as XLA does on some bad input.
   std::string abort_at;
+  /// The call in which it calls exit(), as some drivers do.
+  std::string exit_at;
   /// While they are set, executions do not end, or clients cannot be destroyed: a device was lost.
   std::atomic<bool> hold = false, keep_clients = false;
+  std::atomic<int> hold_device = -1;  // its executions alone do not end; -1: of no device
+  std::atomic<int> fail_device = -1;  // the end of its executions is an error; -1: of no device
   /// Executions end so much later.
   std::chrono::milliseconds late{0};
   std::atomic<int> executions = 0;  // that were started
@@ -37,7 +41,7 @@ struct Control {
 };
 
 /// What steers the plugin of a program that is not a test: "fail_at=PJRT_Client_Compile fail_code=8", with
-/// passing, once=1, abort_at, hold=1, keep_clients=1,
+/// passing, once=1, abort_at, exit_at, hold=1, keep_clients=1,
 /// devices.
 constexpr const char* kControlVariable = "TESSERA_TEST_PLUGIN";
 

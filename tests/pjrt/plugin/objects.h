@@ -45,6 +45,7 @@ struct Error : Counted {
 };
 struct Event : Counted {
   bool of_execution = false;
+  int device = -1;  // of an execution
   std::chrono::steady_clock::time_point ready = std::chrono::steady_clock::now();
 };
 struct Memory {

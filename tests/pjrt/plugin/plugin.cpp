@@ -24,6 +24,7 @@ struct Steered {
       if (name == "passing") control.passing = std::stoi(value);
       if (name == "once") control.once = value == "1";
       if (name == "abort_at") control.abort_at = value;
+      if (name == "exit_at") control.exit_at = value;
       if (name == "keep_clients") control.keep_clients = value == "1";
       if (name == "devices") control.devices = std::stoi(value);
       if (name == "hold") control.hold = value == "1";
@@ -64,11 +65,13 @@ Error* destroy_event(EventDestroy* of) {
   return nullptr;
 }
 bool is_over(const Event& event) {
-  return !event.of_execution ||
-         (!control().hold && std::chrono::steady_clock::now() >= event.ready);
+  const bool held = control().hold || control().hold_device == event.device;
+  return !event.of_execution || (!held && std::chrono::steady_clock::now() >= event.ready);
 }
 Error* await(EventAwait* of) {
   while (!is_over(*of->of)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  if (of->of->of_execution && of->of->device == control().fail_device)
+    return error(Code::Internal, "device " + std::to_string(of->of->device) + " fell off the bus");
   return nullptr;
 }
 Error* is_ready(EventIsReady* of) {
@@ -84,6 +87,7 @@ Error* refuse(Call call, std::size_t size, std::size_t least) {
   }
   Control& steer = control();
   if (steer.abort_at == name_of(call)) std::abort();
+  if (steer.exit_at == name_of(call)) std::exit(3);
   if (steer.fail_at != name_of(call) || steer.passing-- > 0) return nullptr;
   if (steer.once) steer.fail_at.clear();
   ++steer.failed;

@@ -364,6 +364,7 @@ Error* execute(LoadedExecutableExecute* run) {
     if (run->done == nullptr) continue;
     run->done[device] = new Event;
     run->done[device]->of_execution = true;
+    run->done[device]->device = run->executable->devices[device]->description.id;
     run->done[device]->ready += control().late;
   }
   return nullptr;

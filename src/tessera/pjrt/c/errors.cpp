@@ -51,6 +51,11 @@ const Meaning& meaning_of(Code code) {
   return kUnknown;
 }
 
+/// Where it fails, there is another way: compiled programs are kept to save time alone.
+bool can_be_done_without(Call call) {
+  return call == Call::ExecutableDeserializeAndLoad || call == Call::ExecutableSerialize;
+}
+
 bool is_compile(Call call) { return call == Call::ClientCompile || call == Call::Compile; }
 
 /// What a call that failed is most likely for: where a plugin's own words are about its insides.
@@ -117,10 +122,11 @@ void fail_call(const Plugin& plugin, Call call, Error* error) {
   destroy_error(plugin, error);
   const std::string_view advice = advice_for(call, meaning);
   const bool unreadable = is_compile(call) && meaning.code == Code::Unknown;
-  if (meaning.fault != Fault::Usage && !unreadable) plugin.note_failure();
+  if (meaning.fault != Fault::Usage && !unreadable && !can_be_done_without(call))
+    plugin.note_failure();
   const tessera::Error failure(unreadable ? Fault::Usage : meaning.fault,
-                      text(plugin.file(), ": ", name_of(call), ": ", meaning.name, ": ", message,
-                           advice.empty() ? "" : "; ", advice));
+                               text(plugin.file(), ": ", name_of(call), ": ", meaning.name, ": ",
+                                    message, advice.empty() ? "" : "; ", advice));
   if (meaning.code == Code::ResourceExhausted) throw OutOfMemory(failure);
   throw failure;
 }
