@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "tessera/base/counted.h"
 #include "tessera/base/error.h"
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
@@ -63,9 +64,10 @@ std::optional<LossPoints::value_type> last_of(const RunReport& report, std::stri
 
 void add_progress(const std::optional<RunConfig>& config, RunReport& report) {
   if (const auto last = last_of(report, "train", "loss")) {
-    const std::string wanted = !config              ? ""
-                               : config->epochs > 0 ? text(", of ", config->epochs, " epochs")
-                                                    : text(" of ", config->steps);
+    const std::string wanted = !config ? ""
+                               : config->epochs > 0
+                                   ? text(", of ", counted(config->epochs, "epoch"))
+                                   : text(" of ", config->steps);
     report.facts.emplace_back("steps", text(last->first, wanted));
     report.facts.emplace_back("training loss in the last step", loss_text(last->second));
   }

@@ -44,11 +44,12 @@ std::string data_line(const PreparedRun& run, const Task& task, const Samples& s
           ? task.token_files->samples_in_epoch(*run.data->token_files(), sample_choices(c))
           : samples.size();
   if (in_epoch <= 0) return out;
-  const double epochs = static_cast<double>(c.steps) * static_cast<double>(c.global_batch_size) /
-                        static_cast<double>(in_epoch);
+  const std::string epochs =
+      format("%.3g", static_cast<double>(c.steps) * static_cast<double>(c.global_batch_size) /
+                         static_cast<double>(in_epoch));
   return text(out, "; ", grouped(in_epoch), " samples an epoch, so ", grouped(c.steps),
-              " steps of ", grouped(c.global_batch_size), " are ", format("%.3g", epochs),
-              " epochs");
+              " steps of ", grouped(c.global_batch_size), " are ", epochs,
+              epochs == "1" ? " epoch" : " epochs");
 }
 
 /// ", products by AMX (AMX measured 1.39 times as fast as multiply-adds)"; empty: there is one way.
