@@ -37,9 +37,9 @@ for call in PJRT_LoadedExecutable_Execute PJRT_Buffer_ToHostBuffer; do
 done
 # One that hangs.
 code=0
-TESSERA_TEST_PLUGIN="hold=1" timeout 60 "$tessera" train --preset gpt2-tiny --data "$folder/text.txt" --steps 2 \
+TESSERA_TEST_PLUGIN="hold=1" timeout 120 "$tessera" train --preset gpt2-tiny --data "$folder/text.txt" --steps 2 \
   --output "$folder/hung" --device "pjrt:$plugin" --distributed-timeout 1 >/dev/null 2>"$folder/err" || code=$?
-[ $code = 7 ] && grep -q "^error: .*: a product shows no sign of life for 1 s: .*--distributed-timeout" "$folder/err" ||
+[ $code = 7 ] && grep -q "^error: .*: a product shows no sign of life for 10 s: .*--distributed-timeout" "$folder/err" ||
   wrong "a device that hangs ends the command with code $code"
 # Two processes with two devices each train together; one that is killed is named at the other.
 processes() {
@@ -47,7 +47,7 @@ processes() {
   for node in 0 1; do
     NNODES=2 NODE_RANK=$node MASTER_ADDR=127.0.0.1 MASTER_PORT=$port TESSERA_SECRET=a-secret-of-this-test \
       TESSERA_TEST_PLUGIN="devices=2 ${3-}" "$tessera" train --preset gpt2-tiny --data "$folder/text.txt" --devices 4 \
-      --steps $steps --resume auto --output "$folder/$output" --device "pjrt:$plugin" --distributed-timeout 20 \
+      --steps $steps --resume auto --output "$folder/$output" --device "pjrt:$plugin" --distributed-timeout 120 \
       >"$folder/out$node" 2>"$folder/err$node" &
     node_pids[node]=$!
   done

@@ -29,7 +29,7 @@ struct AcceleratorOptions {
   /// How many GPUs the environment lets this process see, by plugin ("cuda", "rocm"); not said: all.
   std::map<std::string, int> visible = {};
   /// How long a run of a program may last without one of its parts ending on a device.
-  std::chrono::milliseconds patience{60'000};
+  std::chrono::milliseconds patience{600'000};
 };
 
 /// The devices of a plugin, taken into use.

@@ -88,9 +88,8 @@ void PluginWork::require_life() {
   if (Clock::now() - seen_at_ < patience_.time) return;
   fail(Fault::Peer, patience_.name, " shows no sign of life for ",
        std::chrono::duration<double>(patience_.time).count(),
-       " s: a device hangs, or waits for one that does; resume from the last checkpoint, or if it "
-       "is "
-       "just slow, give a longer --distributed-timeout");
+       " s: a device hangs, or waits for one that does; resume from the last checkpoint, or if "
+       "its steps take longer, give a longer --distributed-timeout");
 }
 
 void PluginWork::wait(Communicator* world) {

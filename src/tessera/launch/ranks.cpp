@@ -117,6 +117,9 @@ std::string plugins_folder() {
 
 void quiet_plugins() { ::setenv("TF_CPP_MIN_LOG_LEVEL", "1", /*overwrite=*/0); }
 
+/// Of a device nothing is seen until a whole step has ended, which may take minutes.
+constexpr int kPatience = 10;
+
 AcceleratorOptions accelerator_options(const RunConfig& config) {
   quiet_plugins();
   return {.plugin = plugin_of(config),
@@ -124,7 +127,7 @@ AcceleratorOptions accelerator_options(const RunConfig& config) {
           .devices = static_cast<int>(config.parallel.devices),
           .cache = programs_folder(),
           .visible = visible_gpus(),
-          .patience = deadline_of(config)};
+          .patience = kPatience * deadline_of(config)};
 }
 
 void share_cores(RunConfig& config, const Communicator* launched) {
