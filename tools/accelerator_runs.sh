@@ -3,7 +3,7 @@
 # devices of a plugin (cpu, unless --plugin names another), with dropout, on 1, 2, 3, 4 and 8 devices, in every mesh and
 # pipeline schedule below. Each run is held against one device of processors:
 #
-#   losses   10 steps of `tessera verify`: loss within 1e-5, gradients and parameters within 1e-3
+#   losses   10 steps of `tessera verify`: loss within 1e-5, gradients and parameters as verify wants them
 #   resume   a checkpoint of processors goes on, and one of the plugin's devices goes on on processors
 #   texts    what a model writes, word by word
 #
@@ -69,8 +69,7 @@ for ((i = 0; i < 300; ++i)); do printf 'line %d of it\t%d words it has\n' $i $((
 told() { printf '%-9s %-8s %s\n' "$1" "$2" "$3"; }
 wrong() { failed=$((failed + 1)); told "${2:--}" WRONG "$1"; tail -3 "$work/err" >&2 || true; }
 
-# verified FAMILY FLAGS MESH: the loss's error, and the largest of any tensor. What a family cannot do is no error. In 10
-# steps Adam makes up to 1e-3 of rounding in biases of keys, whose gradient is 0: verify allows 1e-4 after its 3.
+# verified FAMILY FLAGS MESH: the loss's error, and the largest of any tensor. What a family cannot do is no error.
 verified() {
   local code=0 loss all
   # shellcheck disable=SC2086
@@ -82,7 +81,7 @@ verified() {
   if [ $code = 2 ]; then
     refused=$((refused + 1))
     told - refused "$1 $3: $(grep -m1 . "$work/err" | cut -c1-160)"
-  elif [[ $code != [06] || -z $loss ]] || ! awk "BEGIN { exit !($loss <= 1e-5 && $all <= 1e-3) }"; then
+  elif [[ $code != 0 || -z $loss ]] || ! awk "BEGIN { exit !($loss <= 1e-5) }"; then
     wrong "$1 $3 (code $code, worst tensor $all)" "$loss"
   else
     told "$loss" right "$1 $3 (worst tensor $all)"
