@@ -219,23 +219,35 @@ TEST(Config, MessagesSayWhatWasTyped) {
 }
 
 /// The file is that of a run in f16, which names every switch.
+/// Of a run on a text.
+std::vector<std::string> problems_of(const std::vector<Setting>& file, std::vector<Setting> flags) {
+  flags.push_back(flag("data", "text.txt"));
+  Told told = tell(file, flags);
+  complete(told.config);
+  find_problems(told.config, told.problems);
+  std::vector<std::string> out;
+  for (const Error& problem : told.problems.list()) out.emplace_back(problem.what());
+  return out;
+}
+
 TEST(Config, TwoKindsOf16BitFloatsAreBothNamed) {
   const std::vector<Setting> file = {{"fp16", {"true"}, "fp16 in run.toml:3"},
                                      {"bf16", {"false"}, "bf16 in run.toml:4"}};
-  const auto problems_with = [&](std::vector<Setting> flags) {
-    flags.push_back(flag("data", "text.txt"));
-    Told told = tell(file, flags);
-    complete(told.config);
-    find_problems(told.config, told.problems);
-    std::vector<std::string> out;
-    for (const Error& problem : told.problems.list()) out.emplace_back(problem.what());
-    return out;
+  const auto problems_with = [&](const std::vector<Setting>& flags) {
+    return problems_of(file, flags);
   };
   EXPECT_EQ(problems_with({flag("bf16", "true")}),
             std::vector<std::string>{"--bf16 computes in bf16, but fp16 true in run.toml:3 in f16; "
                                      "give one, or cancel one: no-fp16, no-bf16"});
   EXPECT_EQ(problems_with({flag("bf16", "true"), {"no-fp16", {"true"}, "--no-fp16"}}),
             std::vector<std::string>());
+}
+
+TEST(Config, Tf32IsForGpus) {
+  EXPECT_EQ(problems_of({}, {flag("tf32", "true")}),
+            std::vector<std::string>{"--tf32 is for products on GPUs, and device is cpu; leave "
+                                     "--tf32 out, or give --device pjrt:cuda"});
+  EXPECT_TRUE(problems_of({}, {flag("tf32", "true"), flag("device", "pjrt:cuda")}).empty());
 }
 
 TEST(Config, PackingDoesNothingWithoutGraphOptimization) {

@@ -44,6 +44,7 @@ bool reaches_pinned_host(std::string_view platform) { return platform != "cpu"; 
 hlo::EmitOptions options_of(const Plan& plan, std::string_view platform) {
   hlo::EmitOptions out;
   out.seed = plan.seed;
+  out.tf32 = plan.tf32;
   out.pinned_host = reaches_pinned_host(platform);
   return out;
 }

@@ -108,6 +108,7 @@ struct RunConfig {
   std::int64_t profile_steps = 3;
 
   bool bf16 = false, fp16 = false, mixed_precision = false;  // of forward and backward
+  bool tf32 = false;                                         // of products in f32
   std::string reduce_dtype = "auto";                         // of sums of gradients
 
   std::string device = "cpu";  // kProcessors, or kPjrt and a plugin

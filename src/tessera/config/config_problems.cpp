@@ -159,6 +159,10 @@ void find_precision_problems(const RunConfig& config, Problems& problems) {
 
 void find_device_problems(const RunConfig& config, Problems& problems) {
   const std::string& device = config.device;
+  if (config.tf32 && device == kProcessors)
+    problems.add(text("tf32 is for products on GPUs, and device is ", device,
+                      "; leave tf32 out, or give device ", kPjrt, "cuda"),
+                 {"tf32", "device"});
   if (device == kProcessors) return;
   if (plugin_of(config).empty()) {
     problems.add(text("device is '", device, "'; it can be cpu, or ", kPjrt,

@@ -170,7 +170,6 @@ constexpr Hint kHints[] = {
     {"torch-compile", "graph-optimization", "every run is compiled; ops are fused by "},
     {"use-cpu", "", kNotNeeded},
     {"no-cuda", "", kNotNeeded},
-    {"tf32", "", "products are in f32; 16-bit floats are asked for by --bf16"},
     {"do-train", "", kOneProgram},
     {"do-eval", "", kOneProgram},
     {"do-predict", "", kOneProgram},

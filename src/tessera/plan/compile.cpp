@@ -224,6 +224,7 @@ class RankPlan {
     plan_.mesh = mesh;
     plan_.stages = stages;
     plan_.seed = options.seed;
+    plan_.tf32 = options.tf32;
     plan_.rank = rank;
     plan_.cut = cut;
     plan_.guard_bytes = options.guard_bytes;

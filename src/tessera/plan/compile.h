@@ -51,6 +51,7 @@ class PassCheck;
 
 struct CompileOptions {
   std::uint64_t seed = 1;  // of random ops
+  bool tf32 = false;       // as Plan::tf32
   Optimizations optimize;
   StripLimits strips;        // which values are computed in strips
   bool overlap = true;       // collectives run while kernels do

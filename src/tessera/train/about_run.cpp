@@ -89,7 +89,9 @@ std::string devices_text(const RunConfig& c) {
                             : " of " + counted(std::max<std::int64_t>(threads, 1), "thread"),
               ", in ",
               precision ? text(precision->compute, " with parameters and updates in f32")
-                        : text("f32", described || accelerated ? "" : f32_products_text(c)));
+                        : text("f32", c.tf32                     ? ", products in TF32"
+                                      : described || accelerated ? ""
+                                                                 : f32_products_text(c)));
 }
 
 std::vector<std::string> about_run(const PreparedRun& run, const RunSetup& setup,

@@ -45,6 +45,7 @@ RunSetup::RunSetup(RunConfig complete, std::optional<Task> task)
       cut(strategy_of(config.parallel, BatchSplit::Cut, config.model)),
       step(in_micro_batches(cut, config.micro_batches())) {
   compile.seed = static_cast<std::uint64_t>(config.seed);
+  compile.tf32 = config.tf32;
   compile.machine = config.parallel.machine;
   compile.optimize = Optimizations::all(config.graph_optimization);
 }
