@@ -150,8 +150,9 @@ std::shared_ptr<Accelerator> make_accelerator(const AcceleratorOptions& options,
     make = [options, processes, board, made] {
       *made = std::make_shared<PluginBackend>(options, processes, board);
     };
+  PluginThreads threads;
   work_together(
-      make, [] {}, {}, board, &world);
+      threads, make, [] {}, {}, board, &world);
   const std::vector<std::string> names =
       gather_texts(world, leads ? SharedBackends::add(*made) : "", "names of backends");
   if (!leads) *made = SharedBackends::find(names[static_cast<std::size_t>(processes.here().first)]);

@@ -223,16 +223,17 @@ std::shared_ptr<void> LoadedPrograms::counted() {
 
 void LoadedPrograms::call_alone(std::function<void()> work, const std::string& name) {
   PluginWork(
-      std::move(work), [counted = counted()] {}, patience(name, nullptr))
+      threads_, std::move(work), [counted = counted()] {}, patience(name, nullptr))
       .wait(nullptr);
 }
 
 void LoadedPrograms::call(int rank, std::function<void()> work, std::function<void()> afterwards,
                           const Patience& patience, Communicator* world) {
-  if (!processes_.leads(rank)) return work_together({}, {}, {}, board_, world);
+  if (!processes_.leads(rank)) return work_together(threads_, {}, {}, {}, board_, world);
   work_together(
-      std::move(work), [counted = counted(), afterwards = std::move(afterwards)] { afterwards(); },
-      patience, board_, world);
+      threads_, std::move(work),
+      [counted = counted(), afterwards = std::move(afterwards)] { afterwards(); }, patience, board_,
+      world);
 }
 
 void LoadedPrograms::give_up(std::shared_ptr<const Session> session) {

@@ -114,6 +114,7 @@ class LoadedPrograms : public std::enable_shared_from_this<LoadedPrograms> {
   std::vector<const pjrt::Device*> devices_;  // by rank
   ProgramCache cache_;
   std::chrono::milliseconds patience_;
+  PluginThreads threads_;
   std::atomic<int> under_way_ = 0;
   mutable std::mutex mutex_;
   std::shared_ptr<Opening> opening_;  // while ranks meet

@@ -20,65 +20,138 @@ constexpr auto kToEnd = std::chrono::seconds(1);
 
 }  // namespace
 
-struct PluginWork::State {
-  std::mutex mutex;
-  std::condition_variable changed;
-  bool done = false, ended = false;  // the work; the thread, for all that it owns
-  std::exception_ptr failure;
-  std::thread thread;
+/// A thread that does one work after another, and all that it shares with those who wait for it.
+class PluginThreads::OfWork {
+ public:
+  /// Errors: no more threads.
+  static std::shared_ptr<OfWork> start() {
+    auto out = std::make_shared<OfWork>();
+    out->thread_ = start_thread([self = out] { self->do_all(); });
+    return out;
+  }
 
-  void set(bool State::*flag) {
+  void begin(std::function<void()> work, std::function<void()> afterwards) {
     {
-      const std::scoped_lock lock(mutex);
-      this->*flag = true;
+      const std::scoped_lock lock(mutex_);
+      work_ = std::move(work);
+      afterwards_ = std::move(afterwards);
+      failure_ = nullptr;
+      at_ = At::Work;
     }
-    changed.notify_all();
+    changed_.notify_all();
   }
-  bool wait(bool State::*flag, std::chrono::milliseconds time) {
-    std::unique_lock lock(mutex);
-    return changed.wait_for(lock, time, [&] { return this->*flag; });
+  /// True: `work` has ended. Errors: of `work`.
+  bool wait_for_work(std::chrono::milliseconds time) {
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait_for(lock, time, [&] { return at_ != At::Work; })) return false;
+    if (failure_) std::rethrow_exception(failure_);
+    return true;
   }
-  /// Then the end of the thread comes for sure.
-  bool succeeded() {
-    const std::scoped_lock lock(mutex);
-    return done && !failure;
+  /// Until all that was begun has ended, and nothing is left of it: for sure where `work` has
+  /// succeeded, and else for a while. False: it lasts.
+  bool wait_for_all() {
+    std::unique_lock lock(mutex_);
+    const auto waits = [&] { return at_ == At::Wait; };
+    if (at_ == At::Work || failure_) return changed_.wait_for(lock, kToEnd, waits);
+    changed_.wait(lock, waits);
+    return true;
   }
+
+  /// Of one that waits.
+  void end() {
+    {
+      const std::scoped_lock lock(mutex_);
+      at_ = At::End;
+    }
+    changed_.notify_all();
+    thread_.join();
+  }
+  /// Of one that lasts: it ends, if ever, behind its work.
+  void leave_behind() {
+    const std::scoped_lock lock(mutex_);
+    left_ = true;
+    if (at_ == At::Wait) at_ = At::End;
+    changed_.notify_all();
+    thread_.detach();
+  }
+
+ private:
+  enum class At { Wait, Work, Afterwards, End };
+
+  void do_all() {
+    std::unique_lock lock(mutex_);
+    for (;;) {
+      changed_.wait(lock, [&] { return at_ == At::Work || at_ == At::End; });
+      if (at_ == At::End) return;
+      lock.unlock();
+      std::exception_ptr failure;
+      try {
+        work_();
+      } catch (...) {
+        failure = std::current_exception();
+      }
+      lock.lock();
+      failure_ = std::move(failure);
+      at_ = At::Afterwards;
+      lock.unlock();
+      changed_.notify_all();
+      afterwards_();
+      work_ = nullptr;
+      afterwards_ = nullptr;
+      lock.lock();
+      at_ = left_ ? At::End : At::Wait;
+      changed_.notify_all();
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  At at_ = At::Wait;
+  bool left_ = false;
+  std::function<void()> work_, afterwards_;  // the thread's own, behind begin()
+  std::exception_ptr failure_;
+  std::thread thread_;
 };
 
-PluginWork::PluginWork(std::function<void()> work, std::function<void()> afterwards,
-                       Patience patience)
-    : state_(std::make_shared<State>()), patience_(std::move(patience)) {
-  state_->thread = start_thread(
-      [state = state_, work = std::move(work), afterwards = std::move(afterwards)]() mutable {
-        try {
-          work();
-        } catch (...) {
-          const std::scoped_lock lock(state->mutex);
-          state->failure = std::current_exception();
-        }
-        state->set(&State::done);
-        afterwards();
-        work = nullptr;
-        afterwards = nullptr;
-        state->set(&State::ended);
-      });
+std::shared_ptr<PluginThreads::OfWork> PluginThreads::take() {
+  {
+    const std::scoped_lock lock(mutex_);
+    if (!waiting_.empty()) {
+      std::shared_ptr<OfWork> out = std::move(waiting_.back());
+      waiting_.pop_back();
+      return out;
+    }
+  }
+  return OfWork::start();
+}
+
+void PluginThreads::give_back(std::shared_ptr<OfWork> thread) {
+  const std::scoped_lock lock(mutex_);
+  waiting_.push_back(std::move(thread));
+}
+
+PluginThreads::~PluginThreads() {
+  for (const auto& thread : waiting_) thread->end();
+}
+
+PluginWork::PluginWork(PluginThreads& threads, std::function<void()> work,
+                       std::function<void()> afterwards, Patience patience)
+    : threads_(threads), thread_(threads.take()), patience_(std::move(patience)) {
+  thread_->begin(std::move(work), std::move(afterwards));
 }
 
 PluginWork::~PluginWork() {
-  if (state_->succeeded() || state_->wait(&State::ended, kToEnd)) {
-    state_->thread.join();
+  if (thread_->wait_for_all()) {
+    threads_.give_back(std::move(thread_));
   } else {
-    state_->thread.detach();
+    thread_->leave_behind();
   }
 }
 
 bool PluginWork::over() {
-  if (!state_->wait(&State::done, kBetweenSigns)) {
-    require_life();
-    return false;
-  }
-  if (state_->failure) std::rethrow_exception(state_->failure);
-  return true;
+  if (thread_->wait_for_work(kBetweenSigns)) return true;
+  require_life();
+  return false;
 }
 
 void PluginWork::require_life() {

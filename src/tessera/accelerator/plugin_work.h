@@ -5,7 +5,9 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "tessera/comm/communicator.h"
 
@@ -19,13 +21,32 @@ struct Patience {
   std::string name = {};  // of the work, as messages say it
 };
 
+/// Threads that wait for work: one started anew costs a step about a millisecond.
+class PluginThreads {
+ public:
+  PluginThreads() = default;
+  PluginThreads(const PluginThreads&) = delete;
+  ~PluginThreads();
+
+ private:
+  friend class PluginWork;
+  class OfWork;
+  /// One that waits, or a new one. Errors: no more threads.
+  std::shared_ptr<OfWork> take();
+  void give_back(std::shared_ptr<OfWork> thread);
+
+  std::mutex mutex_;
+  std::vector<std::shared_ptr<OfWork>> waiting_;
+};
+
 /// Work on a thread of its own. A device that was lost, or that waits for one that was, may keep a
 /// call forever: then the thread is left behind, and nobody waits for it.
 class PluginWork {
  public:
   /// Calls `work`, and behind its end or failure `afterwards`, which throws nothing. Both own what
   /// they use, as the thread may outlive all else. Errors: no more threads.
-  PluginWork(std::function<void()> work, std::function<void()> afterwards, Patience patience = {});
+  PluginWork(PluginThreads& threads, std::function<void()> work, std::function<void()> afterwards,
+             Patience patience = {});
   PluginWork(const PluginWork&) = delete;
   ~PluginWork();
 
@@ -37,10 +58,10 @@ class PluginWork {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct State;
   void require_life();
 
-  std::shared_ptr<State> state_;
+  PluginThreads& threads_;
+  std::shared_ptr<PluginThreads::OfWork> thread_;
   Patience patience_;
   std::int64_t seen_ = 0;  // signs, and when they became so many
   Clock::time_point seen_at_ = Clock::now();

@@ -71,10 +71,11 @@ Processes processes_of(Communicator& world, const ProcessName& mine) {
   return out;
 }
 
-void work_together(std::function<void()> work, std::function<void()> afterwards,
-                   const Patience& patience, std::shared_ptr<Board> board, Communicator* world) {
+void work_together(PluginThreads& threads, std::function<void()> work,
+                   std::function<void()> afterwards, const Patience& patience,
+                   std::shared_ptr<Board> board, Communicator* world) {
   std::optional<PluginWork> mine;
-  if (work) mine.emplace(std::move(work), std::move(afterwards), patience);
+  if (work) mine.emplace(threads, std::move(work), std::move(afterwards), patience);
   if (board == nullptr) {
     if (mine) mine->wait(world);
     return;

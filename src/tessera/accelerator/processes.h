@@ -11,6 +11,7 @@
 namespace tessera {
 
 class Board;
+class PluginThreads;
 struct Patience;
 
 /// Consecutive ranks, which are threads of one process.
@@ -48,7 +49,8 @@ Processes processes_of(Communicator& world, const ProcessName& mine);
 /// the ranks that lead. With one process `board` is null, and only the rank that leads need call it.
 /// Returns when all have done. Errors: of `work`; another rank has failed; Fault::Peer: no patience
 /// is left.
-void work_together(std::function<void()> work, std::function<void()> afterwards,
-                   const Patience& patience, std::shared_ptr<Board> board, Communicator* world);
+void work_together(PluginThreads& threads, std::function<void()> work,
+                   std::function<void()> afterwards, const Patience& patience,
+                   std::shared_ptr<Board> board, Communicator* world);
 
 }  // namespace tessera
