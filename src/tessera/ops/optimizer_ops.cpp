@@ -115,50 +115,54 @@ void sgd_reference(RefCall& c) {
 
 // ---- the same as ops
 
-struct NewMoments {
+/// A moment as it is left, which is what the parameter's step is made of: were that made of `after`,
+/// a compiler would compute `after` twice, and copy `before`, which the first of them overwrites.
+Value left(Value ok, Value after, Value before) { return select(ok, after, before); }
+
+struct Moments {
   Value m, v;
 };
 
-NewMoments new_moments(const ExpandCall& e, Value g) {
+Moments moments_left(const ExpandCall& e, Value g, Value ok) {
   const double beta1 = e.call.number("beta1"), beta2 = e.call.number("beta2");
-  return {e.in(1) * beta1 + g * (1 - beta1), e.in(2) * beta2 + g * g * (1 - beta2)};
+  return {left(ok, e.in(1) * beta1 + g * (1 - beta1), e.in(1)),
+          left(ok, e.in(2) * beta2 + g * g * (1 - beta2), e.in(2))};
 }
 
-Value step_by(const ExpandCall& e, const NewMoments& n, Value correction1, Value correction2) {
+Value step_by(const ExpandCall& e, const Moments& n, Value correction1, Value correction2) {
   return n.m / correction1 / (sqrt(n.v / correction2) + e.call.number("eps"));
 }
 
-/// The new values where the step is ok, else the old ones; and the copy of the first.
-void finish_update(ExpandCall& e, Value ok, const std::vector<Value>& after,
-                   const std::vector<Value>& before) {
-  for (std::size_t i = 0; i < after.size(); ++i)
-    e.out(static_cast<int>(i)) = select(ok, after[i], before[i]);
-  const int copy = static_cast<int>(after.size());
+/// And the copy of the first where it is asked for.
+void set_results(ExpandCall& e, const std::vector<Value>& results) {
+  for (std::size_t i = 0; i < results.size(); ++i) e.out(static_cast<int>(i)) = results[i];
+  const int copy = static_cast<int>(results.size());
   if (copy < e.call.num_out()) e.out(copy) = cast(e.out(0), e.call.out(0).dtype);
 }
 
 void expand_adam(ExpandCall& e) {
-  const Value p = e.in(0), scaled = e.in(3) * e.in(5);
+  const Value p = e.in(0), scaled = e.in(3) * e.in(5), ok = e.in(8);
   const double decay = e.call.number("weight_decay");
   const bool decoupled = e.call.flag("decoupled");
-  const NewMoments n = new_moments(e, decoupled ? scaled : scaled + p * decay);
+  const Moments n = moments_left(e, decoupled ? scaled : scaled + p * decay, ok);
   const Value bare = step_by(e, n, e.in(6), e.in(7)), step = decoupled ? bare + p * decay : bare;
-  finish_update(e, e.in(8), {p - e.in(4) * step, n.m, n.v}, {p, e.in(1), e.in(2)});
+  set_results(e, {select(ok, p - e.in(4) * step, p), n.m, n.v});
 }
 
 void expand_lamb_direction(ExpandCall& e) {
-  const NewMoments n = new_moments(e, e.in(3) * e.in(4));
+  const Value ok = e.in(7);
+  const Moments n = moments_left(e, e.in(3) * e.in(4), ok);
   const Value u = step_by(e, n, e.in(5), e.in(6)) + e.in(0) * e.call.number("weight_decay");
-  const Value none = u.builder().constant(0, u.dtype());
-  finish_update(e, e.in(7), {u, n.m, n.v}, {none, e.in(1), e.in(2)});
+  set_results(e, {select(ok, u, u.builder().constant(0, u.dtype())), n.m, n.v});
 }
 
 void expand_sgd(ExpandCall& e) {
   const double momentum = e.call.number("momentum");
-  const Value p = e.in(0), g = e.in(2) * e.in(4) + p * e.call.number("weight_decay");
-  const Value u = e.in(1) * momentum + g;
+  const Value p = e.in(0), ok = e.in(5);
+  const Value g = e.in(2) * e.in(4) + p * e.call.number("weight_decay");
+  const Value u = left(ok, e.in(1) * momentum + g, e.in(1));
   const Value step = e.call.flag("nesterov") ? g + u * momentum : u;
-  finish_update(e, e.in(5), {p - e.in(3) * step, u}, {p, e.in(1)});
+  set_results(e, {select(ok, p - e.in(3) * step, p), u});
 }
 
 }  // namespace
