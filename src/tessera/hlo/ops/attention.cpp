@@ -188,8 +188,8 @@ void write_attention_grad(Writing& w) {
     const Value slope = p * ((kept ? dp * *kept : dp) - row_sum) * w.call.number("scale");
     const Value ds = code.convert(slope, h.q.element()), pk = code.convert(dropped, h.q.element());
     const Value dq = code.einsum("b g r s t, b t g e -> b s g r e", ds, k, Element::F32),
-                dk = code.einsum("b g r s t, b s g r e -> b t g e", ds, h.q, Element::F32),
-                dv = code.einsum("b g r s t, b s g r e -> b t g e", pk, dy, Element::F32);
+                dk = code.einsum("b s g r e, b g r s t -> b t g e", h.q, ds, Element::F32),
+                dv = code.einsum("b s g r e, b g r s t -> b t g e", dy, pk, Element::F32);
     if (h.whole()) return Values{dq, dk, dv};
     const Value place = i * static_cast<double>(h.per_block);
     return Values{so_far[0] + dq, code.dynamic_update(so_far[1], dk, 1, place),
