@@ -35,7 +35,8 @@ class PluginThreads::OfWork {
       const std::scoped_lock lock(mutex_);
       work_ = std::move(work);
       afterwards_ = std::move(afterwards);
-      failure_ = nullptr;
+      failure_ = nullptr;  // that nobody was told
+      failed_ = false;
       at_ = At::Work;
     }
     changed_.notify_all();
@@ -44,7 +45,7 @@ class PluginThreads::OfWork {
   bool wait_for_work(std::chrono::milliseconds time) {
     std::unique_lock lock(mutex_);
     if (!changed_.wait_for(lock, time, [&] { return at_ != At::Work; })) return false;
-    if (failure_) std::rethrow_exception(failure_);
+    if (failure_) std::rethrow_exception(std::exchange(failure_, nullptr));
     return true;
   }
   /// Until all that was begun has ended, and nothing is left of it: for sure where `work` has
@@ -52,7 +53,7 @@ class PluginThreads::OfWork {
   bool wait_for_all() {
     std::unique_lock lock(mutex_);
     const auto waits = [&] { return at_ == At::Wait; };
-    if (at_ == At::Work || failure_) return changed_.wait_for(lock, kToEnd, waits);
+    if (at_ == At::Work || failed_) return changed_.wait_for(lock, kToEnd, waits);
     changed_.wait(lock, waits);
     return true;
   }
@@ -91,6 +92,7 @@ class PluginThreads::OfWork {
         failure = std::current_exception();
       }
       lock.lock();
+      failed_ = failure != nullptr;
       failure_ = std::move(failure);
       at_ = At::Afterwards;
       lock.unlock();
@@ -107,9 +109,10 @@ class PluginThreads::OfWork {
   std::mutex mutex_;
   std::condition_variable changed_;
   At at_ = At::Wait;
+  bool failed_ = false;  // the last work
   bool left_ = false;
   std::function<void()> work_, afterwards_;  // the thread's own, behind begin()
-  std::exception_ptr failure_;
+  std::exception_ptr failure_;               // until somebody is told
   std::thread thread_;
 };
 
