@@ -21,6 +21,9 @@
 #   accelerator
 #              a step on the devices of a plugin, XLA's for processors unless --device names another, beside JAX on the same
 #              file: a tiny and a small GPT-2, each on one device and on two, so four tables
+#   gpu        on NVIDIA's GPUs: GPT-2 124M and a GPT of 1.3 billion parameters in bf16 beside PyTorch and JAX, each on one
+#              and, if there are more, on all; and losses of 500 steps beside the processor's: tables gpu-gpt2-1, gpu-1.3b-1,
+#              gpu-gpt2-N, gpu-1.3b-N, gpu-losses. --device names another plugin
 #   bert, gpt  mixed precision, graph optimization, ZeRO, tensor parallel and stages, alone and together, on two devices
 #   quick      a smoke run of seconds, whose figures mean nothing; into runs/bench
 #
@@ -39,7 +42,41 @@ stop() {
 # "amd-epyc-25-17": name, family and model, as a hypervisor may hide the name.
 processor() {
   awk -F': *' '/^model name/ && !n {n = $2} /^cpu family/ && !f {f = $2} /^model\t/ && !m {m = $2} END {print n, f, m}' \
-    /proc/cpuinfo | sed -E 's/\([RTMrtm]+\)|CPU|Processor|@.*//g' | tr 'A-Z' 'a-z' | sed -E 's/[^a-z0-9]+/-/g; s/^-|-$//g'
+    /proc/cpuinfo | sed -E 's/\([RTMrtm]+\)|CPU|Processor|@.*//g' | slug
+}
+slug() { tr 'A-Z' 'a-z' | sed -E 's/[^a-z0-9]+/-/g; s/^-|-$//g'; }
+
+# "nvidia-h100-80gb-hbm3"
+gpu() { nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -1; }
+
+# A machine whose devices have the peak of this GPU, by its name. Those of PCIe and NVL cards are lower.
+peaks_of() {
+  case $1 in
+    'NVIDIA H100 80GB HBM3' | 'NVIDIA H200' | 'NVIDIA GH200'*) echo h100-256 ;;
+    *A100*) echo a100-1024 ;;
+  esac
+}
+
+# What table gpu needs that is not here, on one line.
+need_gpu() {
+  local lacking=()
+  nvidia-smi -L 2>/dev/null | grep -q '^GPU' || lacking+=("a GPU with NVIDIA's driver (nvidia-smi -L lists none)")
+  compgen -G 'build/plugins/cuda1[23]' >/dev/null || lacking+=("its plugin (./dev accelerator cuda13 --runtime)")
+  compgen -G 'build/plugins/cuda1[23]/nvidia' >/dev/null || (PATH=$PATH:/sbin ldconfig -p | grep -q libcudnn) ||
+    lacking+=("NVIDIA's libraries (./dev accelerator cuda13 --runtime)")
+  [ ${#lacking[@]} -gt 0 ] || return 0
+  stop "table $table lacks $(printf '%s; ' "${lacking[@]}")tessera doctor says more, --device names another plugin"
+}
+
+# tokens PREFIX: token files of a million ids of GPT-2's, small ones as often as words are in texts: a text of characters
+# would use 65 rows of the embedding.
+tokens() {
+  [ ! -s "$1_text_document.idx" ] || return 0
+  mkdir -p "$(dirname "$1")"
+  awk 'BEGIN { srand(1); for (d = 0; d < 2000; ++d) {
+    printf "{\"text\": \""; for (i = 0; i < 500; ++i) printf "%d ", exp(rand() * log(50256)) - 1; print "\"}" } }' >"$1.jsonl"
+  build/tessera preprocess_data --input "$1.jsonl" --output-prefix "$1" --tokenizer-type NullTokenizer --vocab-size 50256 \
+    --append-eod >&2
 }
 
 joined() { local IFS=,; echo "$*"; }
@@ -89,6 +126,19 @@ if [ "$table" = accelerator ]; then
   exit $code
 fi
 
+device=$(value --device pjrt:cuda)
+if [[ $table == gpu* && $device == pjrt:cuda* ]]; then need_gpu; fi
+if [ "$table" = gpu ]; then
+  # --ready: only what is lacking is told.
+  if [ "${*: -1}" = --ready ]; then exit; fi
+  several=()
+  count=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU' || true)
+  if [ "$count" -gt 1 ]; then several=(gpu-gpt2-"$count" gpu-1.3b-"$count"); fi
+  code=0
+  for part in gpu-gpt2-1 gpu-1.3b-1 ${several[@]+"${several[@]}"} gpu-losses; do bench/tables.sh "$part" "$@" || code=$?; done
+  exit $code
+fi
+
 peer=()
 if [ -x build/peers/bin/python ]; then peer=(--peer build/peers/bin/python); fi
 flags=()
@@ -131,6 +181,27 @@ case $table in
       *tiny*) flags+=(--steps 40) ;;
       *small*) flags+=(--layers 4 --width 256 --heads 8 --context 256 --steps 8) ;;
     esac ;;
+  gpu-losses)
+    flags=(--preset nanogpt-shakespeare-cpu --device pjrt:cuda --warmup 0 --steps 500 --turns 1 --switches
+      device=cpu,bf16,bf16+device=cpu) ;;
+  gpu-gpt2-* | gpu-1.3b-*)
+    devices=${table##*-}
+    flags=(--device pjrt:cuda --devices "$devices" --bf16 --dropout 0 --warmup 5 "${peer[@]}")
+    case $table in
+      *gpt2*) flags+=(--preset gpt2-small --vocab-size 50304 --context 1024 --global-batch-size $((32 * devices)) --steps 30) ;;
+      *1.3b*) flags+=(--preset gpt-1.3b --heads 16 --context 2048 --global-batch-size $((4 * devices)) --micro-batch-size 0
+        --steps 15) ;;
+    esac
+    peaks=$(peaks_of "$(gpu)")
+    if [ -n "$peaks" ]; then
+      flags+=(--peak-of "$peaks")
+    elif ! given --peak-of; then
+      echo "the peak of '$(gpu)' is not known: for MFU give --peak-of with a machine or a machine file" >&2
+    fi
+    if ! given --data; then
+      tokens runs/bench/tokens
+      flags+=(--data runs/bench/tokens_text_document --eod-token 50256)
+    fi ;;
   quick)
     flags=(--preset gpt2-tiny --threads "$threads" --steps 2 --turns 2 "${peer[@]}" --switches bf16) ;;
   pipeline)
@@ -174,6 +245,7 @@ new=runs/bench/new
 results=bench/results
 if [ "$table" = quick ]; then results=runs/bench; fi
 name=$(date +%F)-$(processor)-$table
+if [[ $table == gpu* && $device == pjrt:cuda* ]]; then name=$(date +%F)-$(gpu | slug)-$table; fi
 rm -rf $new
 mkdir -p $new $results
 code=0

@@ -6,7 +6,9 @@
 Weights, batches and learning rates are given, so that in float32 without dropout the losses are Tessera's but for
 rounding. SPEC.json is the task that turn_task.py describes; the mode is eager, of one device, or dp: a batch is shared out
 to all. bf16: parameters and what they are multiplied by are rounded to it, norms, softmax, losses, gradients and AdamW
-are float32.
+are float32; on NVIDIA's GPUs attention without dropout is jax.nn.dot_product_attention by cuDNN.
+
+The plugin is that of the task; on GPUs that of JAX's own packages, where they are installed.
 
 The models are plain functions of a dictionary that has parameters under Tessera's names. The step, from the batch to new
 parameters, is one function under jit, to which parameters and moments are donated. It is compiled in the first step.
@@ -31,6 +33,7 @@ try:
     import jax
     import jax.numpy as jnp
     from jax.sharding import Mesh, NamedSharding, PartitionSpec
+    from jaxlib import xla_client
 except ImportError:
     jax = None
 
@@ -55,7 +58,8 @@ def train(spec):
     step_of = jax.jit(make_step(spec), donate_argnums=0, in_shardings=(whole, part, whole, whole),
                       out_shardings=whole)
     batches = turn_task.Batches(spec)
-    turn_task.tell_start(spec, sum(a.size for a in state["parameters"].values()), f"JAX {jax.__version__}")
+    plugin = "" if not spec.plugin or is_loaded(spec.plugin) else " on its own plugin"
+    turn_task.tell_start(spec, sum(a.size for a in state["parameters"].values()), f"JAX {jax.__version__}{plugin}")
     for step, rate in enumerate(spec.rates):
         begin = time.perf_counter()
         missing = [1 - beta ** (step + 1) for beta in (spec.beta1, spec.beta2)]
@@ -77,17 +81,27 @@ def devices_of(spec):
         raise ValueError(f"JAX {jax.__version__} takes no plugin by its file: {error}") from None
     # By this name JAX knows what is special about a device; any other name is as good as the next.
     name = spec.device if spec.device in ("cuda", "rocm", "tpu") else "plugin"
-    if importlib.util.find_spec("jax_plugins") is None or name == "plugin":
-        cpus = {"cpu_device_count": spec.devices} if "cpu" in os.path.basename(spec.plugin) else {}
-        register_plugin(name, library_path=spec.plugin, options=cpus)
+    gpu = name in ("cuda", "rocm")
+    if gpu and "XLA_PYTHON_CLIENT_MEM_FRACTION" not in os.environ:
+        os.environ.setdefault("XLA_CLIENT_MEM_FRACTION", "0.92")  # nobody else is there
+    own = name != "plugin" and importlib.util.find_spec("jax_plugins") is not None
+    if not own:
+        options = xla_client.generate_pjrt_gpu_plugin_options() if gpu else {}
+        if "cpu" in os.path.basename(spec.plugin):
+            options["cpu_device_count"] = spec.devices
+        register_plugin(name, library_path=spec.plugin, options=options)
     jax.config.update("jax_platforms", name)
     if spec.dtype == "f32":
         jax.config.update("jax_default_matmul_precision", "highest")
     there = jax.devices()
-    with open("/proc/self/maps", encoding="utf-8") as maps:
-        require(os.path.realpath(spec.plugin) in maps.read(), f"JAX took a plugin of its own instead of {spec.plugin}")
+    require(own or is_loaded(spec.plugin), f"JAX took a plugin of its own instead of {spec.plugin}")
     require(len(there) >= spec.devices, f"the plugin has {len(there)} devices, not {spec.devices}")
     return there[: spec.devices]
+
+
+def is_loaded(plugin):
+    with open("/proc/self/maps", encoding="utf-8") as maps:
+        return os.path.realpath(plugin) in maps.read()
 
 
 def shapes_of(spec):
@@ -178,6 +192,7 @@ class Model:
         self.spec, self.parameters, self.key = spec, parameters, key
         self.bert, self.drops = spec.family == "bert", 0
         self.product = jnp.bfloat16 if spec.dtype == "bf16" else jnp.float32
+        self.cudnn = spec.device == "cuda" and spec.dtype == "bf16" and spec.dropout == 0
 
     def loss(self, batch):
         x = self.parameters["embed.token.weight"][batch["ids"]] + self.parameters["embed.position.weight"]
@@ -185,7 +200,7 @@ class Model:
             x = self.dropout(x)
             visible = jnp.tril(jnp.ones((self.spec.context, self.spec.context), bool))
             for i in range(self.spec.layers):
-                x = x + self.attend(f"layers.{i}", self.norm(f"layers.{i}.norm1", x), visible)
+                x = x + self.attend(f"layers.{i}", self.norm(f"layers.{i}.norm1", x), visible, causal=True)
                 x = x + self.feed(f"layers.{i}", self.norm(f"layers.{i}.norm2", x))
             head = "embed.token" if self.spec.tied_head else "head"
             return loss_of(self.linear(head, self.norm("norm", x)), batch["labels"])
@@ -203,16 +218,19 @@ class Model:
         logits = self.linear("embed.token", rows) + self.parameters["mlm.bias"].astype(self.product)
         return loss_of(logits, batch["labels"]) + loss_of(pair, batch["next"])
 
-    def attend(self, layer, x, visible):
+    def attend(self, layer, x, visible, causal=False):
         """`visible`: which keys a query sees, as what fits [batch, heads, queries, keys]; None: all."""
         batch, seq, width = x.shape
         rows = self.linear(layer + ".attn.qkv", x).reshape(batch, seq, self.spec.heads, 3, -1)
         q, k, v = (rows[:, :, :, i] for i in range(3))
-        scores = jnp.einsum("bqhd,bkhd->bhqk", q, k).astype(jnp.float32) / math.sqrt(q.shape[-1])
-        if visible is not None:
-            scores = jnp.where(visible, scores, -jnp.inf)
-        shares = self.dropout(jax.nn.softmax(scores)).astype(self.product)
-        y = jnp.einsum("bhqk,bkhd->bqhd", shares, v)
+        if self.cudnn and (causal or visible is None):
+            y = jax.nn.dot_product_attention(q, k, v, is_causal=causal, implementation="cudnn")
+        else:
+            scores = jnp.einsum("bqhd,bkhd->bhqk", q, k).astype(jnp.float32) / math.sqrt(q.shape[-1])
+            if visible is not None:
+                scores = jnp.where(visible, scores, -jnp.inf)
+            shares = self.dropout(jax.nn.softmax(scores)).astype(self.product)
+            y = jnp.einsum("bhqk,bkhd->bqhd", shares, v)
         return self.dropout(self.linear(layer + ".attn.proj", y.reshape(batch, seq, width)))
 
     def feed(self, layer, x):

@@ -48,6 +48,21 @@ TEST_F(BenchCommand, MeasuresTheRunThatFlagsDescribe) {
   EXPECT_TRUE(fs::is_empty(folder_ / "tmp"));
 }
 
+TEST_F(BenchCommand, MfuIsOfThePeakThatIsNamed) {
+  const nlohmann::json told = json("--turns 1 --switches bf16 --peak-of h100-256");
+  EXPECT_EQ(told["peaks"], "h100-256");
+  const auto flops = [](const nlohmann::json& row, double peak) {
+    return row["mfu"].get<double>() * row["step_seconds"].get<double>() * peak;
+  };
+  const double f32 = flops(told["results"][0], 51e12), bf16 = flops(told["results"][1], 989e12);
+  EXPECT_GT(f32, 6.0 * 8 * 32 * 200'000) << "6 for each of about 200,000 parameters and token";
+  EXPECT_NEAR(bf16 / f32, 1, 0.02) << "the same model: casts are all that it has more";
+  const Ran refused = bench("--turns 1 --peak-of h1000");
+  EXPECT_EQ(refused.code, 2);
+  EXPECT_NE(refused.err.find("h1000"), std::string::npos) << refused.err;
+  EXPECT_NE(refused.err.find("--peak-of"), std::string::npos) << refused.err;
+}
+
 TEST_F(BenchCommand, SwitchesStandBesideIt) {
   const nlohmann::json told = json(
       "--devices 2 --turns 2 --switches bf16+zero-1,tp=2,no-graph-optimization --html @/page.html");
@@ -112,19 +127,24 @@ TEST_F(BenchCommand, APeerIsMeasuredWhereItsLossesAreOurs) {
       "\"planned_bytes\":0,\"planned_host_bytes\":0,\"kernels\":[\"none\"]}'\n";
   const std::string end =
       "echo '{\"code\":0,\"message\":\"\",\"planned_only\":false,\"peak_rss\":1000}'\n";
-  const auto steps = [](const std::string& losses) {
-    return "for loss in " + losses + "; do echo '{\"seconds\":2,\"loss\":'$loss'}'; done\n";
+  const auto steps = [](const std::string& of_all, const std::string& of_compared) {
+    return "losses='" + of_all + "'\ngrep -q '\"batch\":1,' \"$2\" && losses='" + of_compared +
+           "'\nfor loss in $losses; do echo '{\"seconds\":2,\"loss\":'$loss'}'; done\n";
   };
   const nlohmann::json plain = json("--turns 1")["results"][0];
   std::string losses;
   for (const nlohmann::json& loss : plain["losses"]) losses += loss.dump() + " ";
+  // What is compared is one sample of the micro-batch of 8.
+  const nlohmann::json of_one = json("--turns 1 --global-batch-size 1")["results"][0];
+  std::string compared;
+  for (const nlohmann::json& loss : of_one["losses"]) compared += loss.dump() + " ";
   // The task has what it needs.
   const std::string checked =
       "for word in '\"batches\"' '\"weights\"' '\"rates\"' '\"width\":64' '\"mode\":\"eager\"' "
       "'\"threads\":[1-9]'; "
       "do\n"
       "grep -q \"$word\" \"$2\" || { echo \"no $word\" >&2; exit 1; }\ndone\n";
-  const nlohmann::json good = peer(checked + start + steps(losses) + end);
+  const nlohmann::json good = peer(checked + start + steps(losses, compared) + end);
   EXPECT_TRUE(good["peer_problems"].empty()) << good["peer_problems"];
   ASSERT_GE(good["results"].size(), 2);
   EXPECT_EQ(good["results"][1]["name"], "PyTorch");
@@ -132,7 +152,7 @@ TEST_F(BenchCommand, APeerIsMeasuredWhereItsLossesAreOurs) {
   EXPECT_LT(good["results"][1]["ratio"], 1);
   EXPECT_LT(good["results"][1]["loss_distance"]["largest"], 1e-5);
 
-  const nlohmann::json other = peer(start + steps("9 9 9") + end);
+  const nlohmann::json other = peer(start + steps("9 9 9", "9 9 9") + end);
   EXPECT_EQ(other["results"].size(), 1);
   ASSERT_EQ(other["peer_problems"].size(), 2) << "one of each maker";
   EXPECT_NE(
@@ -141,7 +161,7 @@ TEST_F(BenchCommand, APeerIsMeasuredWhereItsLossesAreOurs) {
   // Of two makers, one that lacks its library does not keep the other out.
   const nlohmann::json broken =
       peer("case $1 in *torch*) echo no module named torch >&2; exit 1;; esac\n" + start +
-           steps(losses) + end);
+           steps(losses, compared) + end);
   ASSERT_EQ(broken["peer_problems"].size(), 1);
   EXPECT_EQ(broken["peer_problems"][0],
             "PyTorch: its process ended with code 1: no module named torch");
@@ -164,12 +184,14 @@ TEST_F(BenchCommand, APeerIsOnThePluginOfTheRun) {
   const nlohmann::json told =
       json("--turns 1 --layers 1 --device pjrt:cpu --devices 2 --peer " + path);
   EXPECT_EQ(told["peer_problems"].size(), 2) << "it makes no steps: " << told["peer_problems"];
+  EXPECT_EQ(told["results"][0]["kernels"].dump().find("[\"pjrt:cpu "), 0) << told["results"][0];
   std::istringstream tasks(read(folder_ / "tasks"));
   int read_tasks = 0;
   for (std::string line; std::getline(tasks, line); ++read_tasks) {
     const nlohmann::json task = nlohmann::json::parse(line);
     EXPECT_EQ(task["device"], "cpu");
     EXPECT_EQ(task["devices"], 1) << "losses are compared on one device";
+    EXPECT_EQ(task["batch"], 2) << "a sample for each device";
     EXPECT_EQ(fs::path(task["plugin"].get<std::string>()).extension(), ".so");
     EXPECT_TRUE(fs::exists(task["plugin"].get<std::string>()));
   }

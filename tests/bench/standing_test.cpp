@@ -95,11 +95,32 @@ TEST(Standing, DistancesOfLosses) {
   EXPECT_EQ(found[0].distance->largest, 0);
   EXPECT_NEAR(found[1].distance->mean, 0.7 / 20, 1e-12);
   EXPECT_NEAR(found[1].distance->largest, 0.5, 1e-12);
+  EXPECT_NEAR(found[1].distance->relative, 0.5 / 3, 1e-12);
   EXPECT_NEAR(found[1].distance->last, -0.1, 1e-12);
   EXPECT_FALSE(found[2].distance.has_value());
   const std::vector<Standing> unlike = standings({{"plain", "", 1, true, {turn_of({1}, plain)}},
                                                   {"seed", "", 1, false, {turn_of({1}, other)}}});
   EXPECT_FALSE(unlike[1].distance.has_value()) << "of other samples";
+}
+
+TEST(Standing, MfuIsOfThePeaksOfAllDevices) {
+  Turn ours = turn_of({0.5}), peer = turn_of({0.25}), twice = turn_of({0.5});
+  ours.model_flops = 6, ours.devices = 2;
+  twice.model_flops = 12, twice.devices = 4;
+  peer.planned_bytes = 0, peer.devices = 1, peer.kernels = {"a library"};
+  const std::vector<Standing> found = standings({{"plain", "", 4, true, {ours}, 20},
+                                                 {"larger", "", 8, true, {twice}, 40},
+                                                 {"peer", "", 4, true, {peer}, 30},
+                                                 {"peer of half", "", 2, true, {peer}, 30},
+                                                 {"above", "", 4, true, {peer}, 20},
+                                                 {"program", "", 4, true, {peer}}});
+  EXPECT_EQ(found[0].mfu, 6 / 0.5 / (2 * 20));
+  EXPECT_EQ(found[1].mfu, 12 / 0.5 / (4 * 40)) << "its own FLOPs, devices and floats";
+  EXPECT_EQ(found[2].mfu, 6 / 0.25 / 30) << "a peer tells no FLOPs: it trains the first's model";
+  EXPECT_EQ(found[3].mfu, 3 / 0.25 / 30) << "of as many samples as it has";
+  EXPECT_FALSE(found[4].mfu.has_value()) << "above the peak";
+  EXPECT_FALSE(found[5].mfu.has_value()) << "no peak is known";
+  EXPECT_EQ(found[2].kernels, peer.kernels);
 }
 
 TEST(Standing, SomeDisturbedTurnsOfManyDoNotMatter) {
@@ -131,6 +152,7 @@ TEST(Turn, IsReadAsItWasWritten) {
   RunStart start;
   start.parameters = 7, start.tokens_per_step = 64, start.devices = 2;
   start.peak_bytes = 4096, start.host.memory = 512, start.flops_per_step = 1e9;
+  start.recomputed_flops_per_step = 1e8;
   start.kernels = {"a", "b"};
   writer.on_start(start);
   writer.on_step({.step = 1, .loss = 4.25, .seconds = 9});
@@ -152,6 +174,7 @@ TEST(Turn, IsReadAsItWasWritten) {
   EXPECT_EQ(turn.skipped, 1);
   EXPECT_EQ(turn.parameters, 7);
   EXPECT_EQ(turn.planned_bytes, 4096);
+  EXPECT_EQ(turn.model_flops, 9e8) << "what is computed twice counts once";
   EXPECT_EQ(turn.planned_host_bytes, 512);
   EXPECT_EQ(turn.kernels, (std::vector<std::string>{"a", "b"}));
   EXPECT_GT(turn.peak_bytes, 0);
@@ -162,9 +185,9 @@ TEST(Turn, PeersTellTheirKeys) {
   for (const char* program : {"torch_turn.py", "jax_turn.py"}) {
     const std::string peer = read_file(repo_file(text("bench/peers/", program)), Fault::Resource) +
                              read_file(repo_file("bench/peers/turn_task.py"), Fault::Resource);
-    for (const char* key :
-         {"code", "message", "planned_only", "peak_rss", "seconds", "loss", "parameters",
-          "tokens_per_step", "devices", "planned_bytes", "planned_host_bytes", "kernels"})
+    for (const char* key : {"code", "message", "planned_only", "peak_rss", "seconds", "loss",
+                            "parameters", "tokens_per_step", "devices", "flops_per_step",
+                            "planned_bytes", "planned_host_bytes", "kernels"})
       EXPECT_NE(peer.find(text("\"", key, "\":")), std::string::npos) << program << ": " << key;
   }
 }
@@ -222,6 +245,20 @@ TEST(BenchReport, TextTellsWhatMayNotBeTrusted) {
   EXPECT_NE(told.find("large: planned only: it takes more"), std::string::npos) << told;
   EXPECT_NE(told.find("kernels of plain: hwy:matmul"), std::string::npos) << told;
   EXPECT_EQ(told.find("kernels of bf16"), std::string::npos) << told;
+}
+
+TEST(BenchReport, MfuIsAColumnWhereThereIsAPeak) {
+  Turn ours = turn_of({2});
+  ours.model_flops = 100;
+  BenchReport with = report();
+  with.peaks = "h100-256";
+  with.results = standings({{"plain", "", 4, true, {ours}, 200}});
+  const std::string told = to_text(with);
+  EXPECT_NE(told.find("  MFU  "), std::string::npos) << told;
+  EXPECT_NE(told.find("  25.0 %  "), std::string::npos) << told;
+  EXPECT_NE(told.find("peak of devices of h100-256 "), std::string::npos) << told;
+  EXPECT_EQ(to_text(report()).find("MFU"), std::string::npos);
+  EXPECT_EQ(nlohmann::json::parse(to_json(with))["results"][0]["mfu"], 0.25);
 }
 
 TEST(BenchReport, JsonHasEveryKey) {

@@ -53,6 +53,19 @@ printf '%s\n' "$home" TESSERA_ISA:STRING=all >"$copy/build/CMakeCache.txt"
 [ "$(presets quickstart)" = release ] || wrong "quickstart after build compiles kernels again"
 rm -rf "$copy/build"
 
+# Without a GPU, `bench gpu` is refused before anything is built.
+mkdir -p "$copy/bench"
+cp "$(dirname "$dev")/bench/tables.sh" "$copy/bench"
+printf '#!/bin/sh\nexit 9\n' >bin.$$/nvidia-smi
+chmod +x bin.$$/nvidia-smi
+: >said.$$
+code=0
+SAID=$PWD/said.$$ PATH=$PWD/bin.$$:$PATH "$copy/dev" bench gpu 2>told.$$ || code=$?
+[ "$code" = 2 ] || wrong "dev bench gpu without a GPU ends with $code: $(cat told.$$)"
+[ "$(wc -l <told.$$)" = 1 ] && grep -q "lacks a GPU .*; its plugin (./dev accelerator cuda13 --runtime); .*doctor" told.$$ ||
+  wrong "dev bench gpu does not say in one line what is missing: $(cat told.$$)"
+[ ! -s said.$$ ] || wrong "dev bench gpu without a GPU builds: $(cat said.$$)"
+
 # `test ROOM` builds that room's tests and runs them alone; words that are no room are refused before anything is built.
 cp "$(dirname "$dev")/CMakeLists.txt" "$copy"
 : >said.$$

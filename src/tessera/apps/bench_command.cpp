@@ -21,6 +21,7 @@
 #include "tessera/base/proc.h"
 #include "tessera/base/text.h"
 #include "tessera/bench/bench_report.h"
+#include "tessera/config/run_needs.h"
 #include "tessera/files/file.h"
 #include "tessera/launch/launch.h"
 #include "tessera/launch/ranks.h"
@@ -40,12 +41,20 @@ struct Player {
   std::string said = {};  // the file to which a program writes what it says besides
 };
 
+/// Of a device of the machine whose peaks are asked for; 0: of none.
+double peak_of(const BenchRequest& request, DType floats) {
+  return request.peaks ? 1e9 * request.peaks->device.of(floats).gigaflops_per_s : 0;
+}
+
 /// The runs to measure, each turn in a folder of its own.
 std::vector<Player> players_of(const BenchRequest& request, const std::string& folder,
                                const std::string& data) {
   std::vector<Player> out;
   for (const MeasuredRun& run : request.runs) {
-    Player player{{run.name, run.flags, run.config.global_batch_size, run.same_samples, {}}, {}};
+    const std::optional<Precision> narrow = precision_of(run.config);
+    const double peak = peak_of(request, narrow ? narrow->compute : DType::F32);
+    Player player{{run.name, run.flags, run.config.global_batch_size, run.same_samples, {}, peak},
+                  {}};
     RunConfig config = run.config;
     if (config.data.empty()) config.data = {data};
     const std::string output = text(folder, "/run-", out.size(), "-");
@@ -60,9 +69,11 @@ std::vector<Player> players_of(const BenchRequest& request, const std::string& f
 }
 
 /// Peers learn with the rates of the first player, whose turn comes first.
-void add_peers(const Peers& peers, std::int64_t batch, std::vector<Player>& players) {
+void add_peers(const BenchRequest& request, const Peers& peers, std::vector<Player>& players) {
+  const std::int64_t batch = request.runs.front().config.global_batch_size;
   for (const PeerRun& run : peers.runs()) {
-    Player player{{run.name, "", batch, true, {}}, {}, peers.said()};
+    const double peak = peak_of(request, parse_dtype(run.dtype));
+    Player player{{run.name, "", batch, true, {}, peak}, {}, peers.said()};
     player.turn = [&peers, &players, run] {
       return peers.body(run, players.front().contestant.turns.front().rates);
     };
@@ -139,6 +150,7 @@ BenchReport begun_report(const BenchRequest& request, const Arguments& arguments
   out.length = request.length;
   out.turns = request.turns;
   out.left_out = request.left_out;
+  if (request.peaks) out.peaks = request.peaks->name;
   out.load_before = load_average();
   return out;
 }
@@ -169,7 +181,7 @@ int measure(const BenchRequest& request, const Arguments& arguments, Console& co
     console.err << "comparing the peer's losses with ours" << std::endl;
     peers.emplace(request.python, whole, request.length, folder.path(), stop);
     report.peer_problems = peers->problems();
-    add_peers(*peers, plain.global_batch_size, players);
+    add_peers(request, *peers, players);
   }
   add_programs(request, folder.path(), players);
   std::vector<std::string> names;

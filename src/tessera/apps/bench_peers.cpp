@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <utility>
 
+#include "tessera/apps/bench_text.h"
 #include "tessera/base/cores.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
@@ -30,8 +31,24 @@ RunConfig start_of(const RunConfig& run) {
   out.families = run.families, out.model = run.model, out.seed = run.seed;
   out.optimizer = run.optimizer;
   out.data = run.data, out.vocabulary = run.vocabulary, out.held_out = run.held_out;
+  out.split = run.split, out.eod_token = run.eod_token;
   out.global_batch_size = run.global_batch_size;
   out.steps = 0, out.eval_at_end = false;
+  return out;
+}
+
+/// `run` in f32 and without dropout, for so many steps, with one sample in place of each micro-batch:
+/// it fits where the run does.
+RunConfig exact_of(const RunConfig& run, const TurnLength& compared) {
+  RunConfig sized = run;
+  if (sized.model.vocabulary == 0) sized.model.vocabulary = kBenchCharacters;  // the data will tell
+  complete(sized);
+  RunConfig out = run;
+  out.model.dropout = 0;
+  out.bf16 = out.fp16 = out.mixed_precision = false;
+  out.micro_batch_size = 1;
+  out.global_batch_size = sized.micro_batches() * sized.parallel.data();
+  out.exit_interval = compared.steps;
   return out;
 }
 
@@ -87,14 +104,11 @@ Peers::Peers(const std::string& python, const RunConfig& run, const TurnLength& 
   RunConfig whole = run;
   share_cores(whole);
   std::string problem = why_no_peer(whole);
-  if (problem.empty()) problem = make_data(run, length, stop);
-  Turn ours;
   const TurnLength compared{.warmup = 0, .steps = std::min(kCompared, run.steps)};
+  RunConfig exact = exact_of(run, compared);
+  if (problem.empty()) problem = make_data(run, length, exact, compared, stop);
+  Turn ours;
   if (problem.empty()) {
-    RunConfig exact = run;
-    exact.model.dropout = 0;
-    exact.bf16 = exact.fp16 = exact.mixed_precision = false;
-    exact.exit_interval = compared.steps;
     exact.output = folder_ + "/compared";
     ours = measured_turn(training(exact), compared, kNoStep, stop);
     problem = ours.failure;
@@ -107,23 +121,27 @@ Peers::Peers(const std::string& python, const RunConfig& run, const TurnLength& 
   compare(ours, compared, stop);
 }
 
-std::string Peers::make_data(const RunConfig& run, const TurnLength& length,
-                             const std::atomic<bool>& stop) {
+std::string Peers::make_data(const RunConfig& run, const TurnLength& length, const RunConfig& exact,
+                             const TurnLength& compared, const std::atomic<bool>& stop) {
   RunConfig start = start_of(run);
   start.output = folder_ + "/start";
   const TurnLength none{.warmup = 0, .steps = 0};
   const Turn saved = measured_turn(training(start, RunKind::Saved), none, kNoStep, stop);
   if (!saved.failure.empty()) return saved.failure;
   weights_ = folder_ + "/weights.safetensors";
-  RunConfig data = run;
-  data.output = folder_ + "/data";
+  fs::create_directory(exact_folder());
+  const auto write_data = [&](RunConfig of, const TurnLength& steps, const std::string& folder) {
+    of.output = folder + "/data";
+    Problems problems;
+    const auto prepared = prepare_run(of, problems);
+    problems.raise();
+    write_peer_data(*prepared, plugin_file(of), steps.all(), folder);
+  };
   const auto write = [&] {
     write_weights(start.output, weights_);
     fs::remove_all(start.output);
-    Problems problems;
-    const auto prepared = prepare_run(data, problems);
-    problems.raise();
-    write_peer_data(*prepared, plugin_file(run), length.all(), folder_);
+    write_data(run, length, folder_);
+    write_data(exact, compared, exact_folder());
   };
   return measured_turn(work(write), none, kNoStep, stop).failure;
 }
@@ -136,7 +154,8 @@ void Peers::compare(const Turn& ours, const TurnLength& length, const std::atomi
       compared = run.maker;
       PeerRun plain = run;
       plain.dtype = "f32", plain.mode = "eager", plain.processes = plain.devices = 1;
-      const Turn theirs = measured_turn(body(plain, ours.rates, true), length, kNoStep, stop);
+      const Turn theirs =
+          measured_turn(body(plain, ours.rates, exact_folder()), length, kNoStep, stop);
       problem = theirs.failure.empty() ? difference_of_losses(ours.losses, theirs.losses)
                                        : failure_text(theirs.failure, said());
       if (!problem.empty()) problems_.push_back(text(run.maker, ": ", problem));
@@ -147,13 +166,13 @@ void Peers::compare(const Turn& ours, const TurnLength& length, const std::atomi
 }
 
 TurnBody Peers::body(const PeerRun& peer, const std::vector<double>& rates) const {
-  return body(peer, rates, false);
+  return body(peer, rates, folder_);
 }
 
-TurnBody Peers::body(const PeerRun& peer, const std::vector<double>& rates, bool exact) const {
-  return program(
-      {python_, path_of(peer.program), write_peer_task(peer, rates, weights_, exact, folder_)},
-      said(), kKeepMemory);
+TurnBody Peers::body(const PeerRun& peer, const std::vector<double>& rates,
+                     const std::string& folder) const {
+  return program({python_, path_of(peer.program), write_peer_task(peer, rates, weights_, folder)},
+                 said(), kKeepMemory);
 }
 
 std::string Peers::said() const { return folder_ + "/peer-said.txt"; }

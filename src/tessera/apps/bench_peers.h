@@ -13,8 +13,8 @@ namespace tessera {
 /// Peers of one run, all from its weights, on its batches and with its learning rates.
 class Peers {
  public:
-  /// Makes what they read in `folder`, and holds the losses of some steps in f32, without dropout,
-  /// against ours. Where they differ, or a part of it fails, problems() say so, and those peers are
+  /// Makes what they read in `folder`, and holds the losses of some steps in f32, without dropout and
+  /// of one sample where the run has a micro-batch, against ours. Where they differ, or a part of it fails, problems() say so, and those peers are
   /// none. `python`: with PyTorch or JAX. `run`: complete, but its vocabulary may be open.
   Peers(const std::string& python, const RunConfig& run, const TurnLength& length,
         const std::string& folder, const std::atomic<bool>& stop);
@@ -28,12 +28,14 @@ class Peers {
   std::string said() const;
 
  private:
-  /// Writes weights and batches. Returns a problem; empty: there is none.
-  std::string make_data(const RunConfig& run, const TurnLength& length,
-                        const std::atomic<bool>& stop);
+  /// Writes weights, and the batches of both runs. Returns a problem; empty: there is none.
+  std::string make_data(const RunConfig& run, const TurnLength& length, const RunConfig& exact,
+                        const TurnLength& compared, const std::atomic<bool>& stop);
   /// Leaves out the peers whose losses are not those of a turn of ours.
   void compare(const Turn& ours, const TurnLength& length, const std::atomic<bool>& stop);
-  TurnBody body(const PeerRun& peer, const std::vector<double>& rates, bool exact) const;
+  TurnBody body(const PeerRun& peer, const std::vector<double>& rates,
+                const std::string& folder) const;
+  std::string exact_folder() const { return folder_ + "/exact"; }
 
   const std::string python_, folder_;
   std::string weights_;

@@ -11,6 +11,7 @@
 #include "tessera/base/text.h"
 #include "tessera/config/fields.h"
 #include "tessera/launch/take_machine.h"
+#include "tessera/machines/find_machine.h"
 #include "tessera/models/family.h"
 #include "tessera/pretrained/pretrained_model.h"
 #include "tessera/train/run_source.h"
@@ -182,6 +183,11 @@ std::vector<Flag> bench_flags() {
        "PYTHON",
        "also measure PyTorch and JAX, if this Python has them, on the same weights, batches and "
        "threads; their losses are held against ours first"},
+      {"peak-of",
+       {},
+       "MACHINE",
+       "also print MFU: the model's FLOPs over the peak of this machine's devices (h100-256, or a "
+       "machine file)"},
       {"beside",
        {},
        "NAME=COMMAND",
@@ -208,6 +214,13 @@ BenchRequest read_bench_request(ParsedFlags& parsed, const OwnFamilies& families
   const std::vector<std::string> beside = parsed.take_values("beside");
   for (const auto& [given, name] : {std::pair(peer_given, "peer"), {!beside.empty(), "beside"}}) {
     if (out.planned && given) problems.add(text("planned and ", name, " are both given; give one"));
+  }
+  if (parsed.find("peak-of") != nullptr) {
+    try {
+      out.peaks = find_machine(parsed.take_value("peak-of"));
+    } catch (const Error& error) {
+      problems.add(error.with("in --peak-of"));
+    }
   }
   out.turns = take_count(parsed, "turns", out.turns, 1, problems);
   out.length.warmup = take_count(parsed, "warmup", out.length.warmup, 0, problems);

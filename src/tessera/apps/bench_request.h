@@ -2,11 +2,13 @@
 /// What `tessera bench` was asked to measure.
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tessera/apps/flags.h"
 #include "tessera/bench/turn.h"
+#include "tessera/tensor/machine.h"
 
 namespace tessera {
 
@@ -33,9 +35,10 @@ struct BenchRequest {
   TurnLength length;
   std::int64_t turns = 3;
   bool as_json = false;
-  bool planned = false;       // nothing is trained
-  std::string page, results;  // files; empty: none
-  std::string python;         // of peers; empty: none
+  bool planned = false;          // nothing is trained
+  std::string page, results;     // files; empty: none
+  std::string python;            // of peers; empty: none
+  std::optional<Machine> peaks;  // of whose devices MFU is told
 };
 
 /// Flags of the command's own.

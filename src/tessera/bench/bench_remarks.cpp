@@ -32,7 +32,7 @@ std::string ratio_text(const Standing& s) {
                  : text("disagree (", low, " to ", high, ")");
 }
 
-std::vector<std::string> row(const Standing& s, bool several) {
+std::vector<std::string> row(const Standing& s, bool several, bool peaks) {
   std::vector<std::string> out = {
       s.name,
       s.step_seconds
@@ -40,13 +40,15 @@ std::vector<std::string> row(const Standing& s, bool several) {
           : kNothing,
       s.samples_per_s ? digits(*s.samples_per_s) : kNothing,
       s.tokens_per_s ? digits(*s.tokens_per_s) : kNothing};
+  if (peaks) out.push_back(s.mfu ? format("%.1f %%", 100 * *s.mfu) : kNothing);
   if (several) out.push_back(ratio_text(s));
   out.push_back(mib(s.peak_bytes));
   out.push_back(mib(s.planned_bytes));
   if (several) {
     out.push_back(s.memory_ratio ? format("%.3f", *s.memory_ratio) : kNothing);
     out.push_back(s.distance ? text(format("%.2g", s.distance->mean), ", ",
-                                    format("%.2g", s.distance->largest))
+                                    format("%.2g", s.distance->largest), ", ",
+                                    format("%.2g", s.distance->relative))
                              : kNothing);
   }
   out.push_back(s.losses.empty() ? kNothing
@@ -76,14 +78,16 @@ std::vector<std::string> heading(const BenchReport& report) {
 }
 
 std::vector<std::vector<std::string>> table(const BenchReport& report) {
-  const bool several = report.results.size() > 1;
+  const bool several = report.results.size() > 1, peaks = !report.peaks.empty();
   std::vector<std::string> head = {"switches", "seconds a step", "samples/s", "tokens/s"};
+  if (peaks) head.emplace_back("MFU");
   if (several) head.emplace_back("speed / plain");
   head.insert(head.end(), {"MiB a device", "MiB planned"});
-  if (several) head.insert(head.end(), {"memory / plain", "loss distance: mean, largest"});
+  if (several)
+    head.insert(head.end(), {"memory / plain", "loss distance: mean, largest, relative"});
   head.emplace_back("loss");
   std::vector<std::vector<std::string>> out = {std::move(head)};
-  for (const Standing& s : report.results) out.push_back(row(s, several));
+  for (const Standing& s : report.results) out.push_back(row(s, several, peaks));
   return out;
 }
 
@@ -97,6 +101,9 @@ std::vector<std::string> notes(const BenchReport& report) {
     out.push_back("there was one round, so agreement of turns is unknown and ratios are rough");
   for (const std::string& problem : report.peer_problems)
     out.push_back("a peer was not measured: " + problem);
+  if (!report.peaks.empty())
+    out.push_back(text("MFU: the model's FLOPs, without recomputing, over the peak of devices of ",
+                       report.peaks, " in the row's floats"));
   double others = 0;
   for (const Standing& s : report.results) {
     others = std::max(others, s.others);

@@ -29,6 +29,7 @@ Json json_of(const Standing& s) {
   out["ratio"] = number(s.ratio);
   out["ratio_spread"] = s.ratio_range ? pair(*s.ratio_range) : Json();
   out["turns_disagree"] = s.disagrees;
+  out["mfu"] = number(s.mfu);
   out["devices"] = s.devices;
   out["parameters"] = s.parameters;
   out["turns"] = s.turns;
@@ -43,6 +44,7 @@ Json json_of(const Standing& s) {
   if (s.distance)
     out["loss_distance"] = {{"mean", s.distance->mean},
                             {"largest", s.distance->largest},
+                            {"relative", s.distance->relative},
                             {"last_tenth", s.distance->last}};
   out["others"] = s.others;
   out["kernels"] = s.kernels;
@@ -91,6 +93,7 @@ std::string to_json(const BenchReport& report) {
   out["turns"] = report.turns;
   out["warmup"] = report.length.warmup;
   out["steps"] = report.length.steps;
+  out["peaks"] = report.peaks.empty() ? Json() : Json(report.peaks);
   out["stopped"] = report.stopped;
   out["seconds"] = report.seconds;
   out["left_out"] = report.left_out;

@@ -21,6 +21,7 @@ struct BenchReport {
   std::int64_t turns = 1;
   bool stopped = false;  // on request, before all turns were taken
   double seconds = 0;    // all of it
+  std::string peaks;     // the machine whose devices' peaks `mfu` is of; empty: none
   std::vector<Standing> results;
   std::vector<std::string> left_out;       // what was not measured because it cannot be, and why
   std::vector<std::string> peer_problems;  // why a peer that was asked for was not measured

@@ -131,9 +131,8 @@ void write_peer_data(const PreparedRun& run, const std::string& plugin, std::int
 }
 
 std::string write_peer_task(const PeerRun& peer, const std::vector<double>& rates,
-                            const std::string& weights, bool exact, const std::string& folder) {
+                            const std::string& weights, const std::string& folder) {
   nlohmann::json task_json = nlohmann::json::parse(read_file(folder + kModelFile, Fault::Resource));
-  if (exact) task_json["dropout"] = 0.0;
   task_json["dtype"] = peer.dtype, task_json["mode"] = peer.mode;
   task_json["processes"] = peer.processes, task_json["threads"] = peer.threads;
   task_json["devices"] = peer.devices;

@@ -37,9 +37,9 @@ void write_peer_data(const PreparedRun& run, const std::string& plugin, std::int
                      const std::string& folder);
 
 /// Writes what a peer is to do, one learning rate a step. Returns the path, which is its argument.
-/// `weights`: a file of safetensors. With `exact`, dropout is left out.
+/// `weights`: a file of safetensors.
 std::string write_peer_task(const PeerRun& peer, const std::vector<double>& rates,
-                            const std::string& weights, bool exact, const std::string& folder);
+                            const std::string& weights, const std::string& folder);
 
 /// What is wrong with the losses of a peer beside ours, of the same steps in f32 without dropout;
 /// empty where they are the same numbers but for rounding.

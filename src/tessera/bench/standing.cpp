@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "tessera/base/median.h"
+#include "tessera/train/product_rate.h"
 
 namespace tessera {
 
@@ -46,10 +47,18 @@ std::optional<LossDistance> distance(const std::vector<double>& mine,
     const double difference = std::abs(mine[i] - plain[i]);
     out.mean += difference / static_cast<double>(mine.size());
     out.largest = std::isnan(difference) ? difference : std::max(out.largest, difference);
+    out.relative = std::max(out.relative, difference / std::abs(plain[i]));
     if (std::isnan(out.largest)) break;
   }
   const std::size_t last = std::max<std::size_t>(1, mine.size() / 10);
   out.last = mean_of_last(mine, last) - mean_of_last(plain, last);
+  return out;
+}
+
+/// In a step; 0: not known.
+double model_flops(const Contestant& contestant) {
+  double out = 0;
+  for (const Turn& turn : contestant.turns) out = std::max(out, turn.model_flops);
   return out;
 }
 
@@ -61,9 +70,10 @@ Standing standing(const Contestant& contestant, const Contestant& plain) {
   for (const Turn& turn : contestant.turns) {
     out.planned_only = out.planned_only || turn.planned_only;
     if (out.failure.empty()) out.failure = turn.failure;
-    if (turn.planned_bytes > 0) {
+    if (turn.planned_bytes > 0)
       out.planned_bytes = turn.planned_bytes, out.planned_host_bytes = turn.planned_host_bytes,
       out.planned_file_bytes = turn.planned_file_bytes;
+    if (turn.parameters > 0) {
       out.devices = turn.devices, out.parameters = turn.parameters, out.kernels = turn.kernels;
     }
     if (!turn.measured()) continue;
@@ -79,6 +89,12 @@ Standing standing(const Contestant& contestant, const Contestant& plain) {
   out.step_seconds = median(steps), out.step_range = {low, high};
   out.samples_per_s = static_cast<double>(contestant.batch) / *out.step_seconds;
   if (tokens > 0) out.tokens_per_s = static_cast<double>(tokens) / *out.step_seconds;
+  const double own = model_flops(contestant);
+  const double flops = own > 0 ? own
+                               : model_flops(plain) * static_cast<double>(contestant.batch) /
+                                     static_cast<double>(plain.batch);
+  const double peak = contestant.peak_flops_per_s * static_cast<double>(out.devices);
+  if (flops > 0 && peak > 0) out.mfu = utilization(flops, *out.step_seconds, peak);
   const std::vector<double> each = ratios(contestant, plain);
   if (each.empty()) return out;
   const auto [least, most] = std::ranges::minmax(each);

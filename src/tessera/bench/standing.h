@@ -17,6 +17,7 @@ struct Contestant {
   std::int64_t batch = 1;    // samples of a step
   bool same_samples = true;  // as the first contestant
   std::vector<Turn> turns;
+  double peak_flops_per_s = 0;  // of one device, in the floats of this contestant; 0: not known
 };
 
 struct Range {
@@ -26,6 +27,7 @@ struct Range {
 /// How far the curve of losses is from that of the first contestant.
 struct LossDistance {
   double mean = 0, largest = 0;  // of the differences of single steps, without their signs
+  double relative = 0;           // the largest, each over the first contestant's loss
   double last = 0;               // of the mean of the last tenth of all steps, with its sign
 };
 
@@ -44,6 +46,9 @@ struct Standing {
   std::optional<double> ratio;
   std::optional<Range> ratio_range;  // over turns
   bool disagrees = false;
+  /// utilization() of the peaks of its devices, at the median. Of one that tells no FLOPs, such as a
+  /// peer, by those of the first contestant, whose model it trains. None: a peak is not known.
+  std::optional<double> mfu;
   std::int64_t peak_bytes = 0, planned_bytes = 0, planned_host_bytes = 0,
                planned_file_bytes = 0;  // of a device
   std::optional<double> memory_ratio;   // of peak_bytes

@@ -16,6 +16,7 @@ void TurnWriter::on_start(const RunStart& start) {
   write_(nlohmann::json{{"parameters", start.parameters},
                         {"tokens_per_step", start.tokens_per_step},
                         {"devices", start.devices},
+                        {"flops_per_step", start.flops_per_step - start.recomputed_flops_per_step},
                         {"planned_bytes", start.peak_bytes},
                         {"planned_host_bytes", start.host.memory},
                         {"planned_file_bytes", start.host.file},
@@ -69,6 +70,7 @@ void TurnReader::read(const std::string& line) {
       turn_.parameters = parsed.at("parameters");
       turn_.tokens_per_step = parsed.at("tokens_per_step");
       turn_.devices = std::max<std::int64_t>(1, parsed.at("devices"));
+      turn_.model_flops = parsed.at("flops_per_step");
       turn_.planned_bytes = parsed.at("planned_bytes");
       turn_.planned_host_bytes = parsed.at("planned_host_bytes");
       turn_.planned_file_bytes = parsed.value("planned_file_bytes", std::int64_t{0});

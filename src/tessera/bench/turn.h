@@ -28,6 +28,7 @@ struct Turn {
   std::vector<double> rates;         // learning rates of all steps; none of a peer
   std::int64_t skipped = 0;          // of all steps: those that changed no parameter
   std::int64_t parameters = 0, tokens_per_step = 0, devices = 1;
+  double model_flops = 0;               // of a step, without recomputing; 0: not told
   std::int64_t planned_bytes = 0;       // of the device that has most, on itself
   std::int64_t planned_host_bytes = 0;  // the same, on the host
   std::int64_t planned_file_bytes = 0;  // the same, in a file

@@ -23,8 +23,9 @@ struct RunStart {
   std::int64_t main_memory_bytes = 0;  // of all ranks, if each takes what rank 0 does
   double flops_per_step = 0, recomputed_flops_per_step = 0, compile_seconds = 0;
   std::int64_t devices = 1;
-  double product_flops_per_s = 0;    // the best f32 product of one device; 0: not measured
-  std::vector<std::string> kernels;  // that do most of the work, of FLOPs; the first does most
+  double product_flops_per_s = 0;  // the best f32 product of one device; 0: not measured
+  /// That do most of the work, of FLOPs; the first does most. On a plugin, Backend::name.
+  std::vector<std::string> kernels;
 };
 
 /// The memory of a run, once its arena is there.

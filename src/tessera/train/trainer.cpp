@@ -135,6 +135,9 @@ Trainer::Trainer(PreparedRun run, const Backend& backend, const TrainOptions& op
   start.about = about_run(run_, setup_, *samples_);
   start.first_step = step_;
   start.product_flops_per_s = product_rate_;
+  if (!backend_.empty()) start.kernels = {backend_};
+  if (!backend.in_main_memory())
+    start.main_memory_bytes -= compiled.plan.peak_bytes() * compiled.plan.ranks();
   tell(&TrainCallback::on_start, start);
   const std::string shortage =
       backend.in_main_memory()
