@@ -8,6 +8,8 @@
 #include "repo_file.h"
 #include "tessera/base/error.h"
 #include "tessera/hlo/modules.h"
+#include "tessera/ir/builder.h"
+#include "tessera/ops/attention.h"
 #include "tessera/pjrt/plugin.h"
 #include "tessera/pjrt/topology.h"
 
@@ -15,7 +17,9 @@ namespace tessera::test {
 
 namespace {
 
-constexpr const char* kGpu = "NVIDIA H100 80GB HBM3";
+constexpr const char *kGpu = "NVIDIA H100 80GB HBM3",
+                     *kNoCudaPlugin =
+                         "no plugin cuda in build/plugins: ./dev accelerator cuda13 brings it";
 
 /// Null where the plugin is not there.
 const pjrt::Plugin* cuda_plugin() {
@@ -38,8 +42,7 @@ class CompilesForH100 : public testing::TestWithParam<ModelRun> {};
 /// What XLA says of arguments is what the module says of them, and states are updated in place.
 TEST_P(CompilesForH100, Training) {
   const pjrt::Plugin* plugin = cuda_plugin();
-  if (plugin == nullptr)
-    GTEST_SKIP() << "no plugin cuda in build/plugins: ./dev accelerator cuda13 brings it";
+  if (plugin == nullptr) GTEST_SKIP() << kNoCudaPlugin;
   const std::vector<Program> programs = GetParam().programs();
   const auto found = std::ranges::find_if(programs, trains);
   ASSERT_TRUE(found != programs.end());
@@ -69,6 +72,42 @@ constexpr ModelRun kFamilies[] = {
     {"t5", "--devices 2 --zero-stage 2 --micro-batch-size 3 --dropout 0"},
     {"vit", "--devices 3 --zero-stage 3 --micro-batch-size 2"},
 };
+
+/// An attention op of `tokens` tokens of LLaMA 2 7B's heads, or grouped as LLaMA 3 8B's, alone.
+hlo::Module attention_alone(const OpDef& op, std::int64_t tokens, std::int64_t key_heads,
+                            const hlo::EmitOptions& options) {
+  const Shape q = {1, tokens, key_heads, 32 / key_heads, 128}, k = {1, tokens, key_heads, 128};
+  const bool grad = &op == &kAttentionGrad;
+  Builder builder;
+  std::vector<Value> ins;
+  const auto add = [&](const Shape& shape, DType dtype = DType::BF16) {
+    ins.push_back(builder.batch(text("in", ins.size()), {dtype, shape, {}}));
+  };
+  if (grad) add(q);
+  add(q), add(k), add(k);
+  if (grad) add(q), add({1, q[2], q[3], tokens}, DType::F32);
+  builder.add_all(op, ins, {true, 0.125, 0.0, false, std::string()});
+  const Graph graph = builder.finish();
+  return hlo::node_module(graph, graph.size() - 1, options);
+}
+
+/// Of a long context the scores are never there at once.
+TEST(CompilesAlone, AttentionOfALongContext) {
+  const pjrt::Plugin* plugin = cuda_plugin();
+  if (plugin == nullptr) GTEST_SKIP() << kNoCudaPlugin;
+  const pjrt::Topology topology = pjrt::gpu_topology(*plugin, kGpu, 1, 1);
+  constexpr std::int64_t kTokens = 16'384;
+  for (const std::int64_t key_heads : {32, 8}) {
+    for (const OpDef* op : {&kAttention, &kAttentionGrad}) {
+      const hlo::Module module = attention_alone(*op, kTokens, key_heads, {});
+      const std::int64_t temp = topology.compile(module.text).memory().temp;
+      const std::int64_t scores = 32 * kTokens * kTokens * size_of(DType::F32);
+      EXPECT_LE(temp, scores / 20) << op->name;
+      std::cout << op->name << ", " << key_heads << " key heads: temporaries " << temp
+                << " bytes; the scores would be " << scores << "\n";
+    }
+  }
+}
 
 INSTANTIATE_TEST_SUITE_P(Families, CompilesForH100, testing::ValuesIn(kFamilies),
                          [](const auto& info) { return std::string(info.param.family); });

@@ -10,6 +10,7 @@
 #include "hlo/on_plugin.h"
 #include "ops/harness.h"
 #include "tessera/hlo/module_text.h"
+#include "tessera/ops/attention.h"
 
 namespace tessera::test {
 
@@ -133,6 +134,34 @@ LocalNode node_of_row(const Case& c, DType dtype) {
   return out;
 }
 
+/// Adds the run's nodes that are wanted, each text once.
+void add_nodes(const ModelRun& run, bool (*wanted)(const OpDef*), std::set<std::string>& seen,
+               Comparison& comparison) {
+  for (const Program& program : run.programs()) {
+    for (const Region& region : program.regions) {
+      for (NodeId id = 0; id < region.graph.size(); ++id) {
+        if (!wanted(region.graph.node(id).op)) continue;
+        LocalNode node = node_alone(region.graph, id);
+        if (!seen.insert(text_of_node(node)).second) continue;
+        node.title = text(run.family, " ", run.flags, ": ", node.title);
+        fill_operands(node, seen.size());
+        comparison.add(std::move(node));
+      }
+    }
+  }
+}
+
+bool is_computed(const OpDef* op) { return !op->traits.leaf; }
+bool is_attention(const OpDef* op) { return op == &kAttention || op == &kAttentionGrad; }
+
+/// Blocks of keys, whatever the number of scores.
+hlo::EmitOptions in_blocks(std::int64_t keys) {
+  hlo::EmitOptions out;
+  out.most_scores = 1;
+  out.fewest_keys = keys;
+  return out;
+}
+
 }  // namespace
 
 TEST(Nodes, RowsOfTheOpTable) {
@@ -144,16 +173,59 @@ TEST(Nodes, RowsOfTheOpTable) {
   }
 }
 
-/// In blocks of keys, whatever the number of scores.
+/// The last block is not full.
 TEST(Nodes, AttentionInBlocks) {
   if (cpu_plugin() == nullptr) GTEST_SKIP() << kNoPlugin;
-  hlo::EmitOptions options;
-  options.most_scores = 1;
-  options.fewest_keys = 4;  // the last block is not full
-  Comparison comparison(options);
+  Comparison comparison(in_blocks(4));
   for (const Case& c : all_cases()) {
-    if (c.op->name != "attention" && c.op->name != "attention_grad") continue;
+    if (!is_attention(c.op)) continue;
     for (const DType dtype : {DType::F32, DType::BF16}) comparison.add(node_of_row(c, dtype));
+  }
+}
+
+/// A rank's first query and head, the rows that it does not have, and its random numbers.
+TEST(Nodes, AttentionInBlocksOnMeshes) {
+  if (cpu_plugin() == nullptr) GTEST_SKIP() << kNoPlugin;
+  constexpr ModelRun kRuns[] = {
+      {"gpt2", "--devices 2 --context-parallel-size 2"},
+      {"gpt2", "--devices 3 --micro-batch-size 1"},  // uneven
+      {"gpt2", "--devices 2 --context-parallel-size 2 --context 7"},
+      {"gpt2", "--devices 2 --reset-position-ids --reset-attention-mask"},
+      {"llama", "--kv-heads 2 --devices 4 --tensor-model-parallel-size 2 --bf16"},
+      {"llama", "--kv-heads 2 --devices 4 --context-parallel-size 2 --zero-stage 3"},
+      {"bert", "--devices 2 --context-parallel-size 2"},
+      {"transformer", "--devices 2 --context-parallel-size 2"},
+  };
+  for (const std::int64_t keys : {3, 4}) {
+    Comparison comparison(in_blocks(keys));
+    std::set<std::string> seen;
+    for (const ModelRun& run : kRuns) add_nodes(run, is_attention, seen, comparison);
+    EXPECT_GE(seen.size(), 2 * std::size(kRuns));
+  }
+}
+
+/// So many scores that there are blocks by default, of which the last is not full.
+TEST(Nodes, AttentionOfALongContext) {
+  if (cpu_plugin() == nullptr) GTEST_SKIP() << kNoPlugin;
+  constexpr std::int64_t kTokens = 4201;
+  ASSERT_GT(kTokens * kTokens, hlo::EmitOptions().most_scores);
+  const Shape q = {1, kTokens, 1, 1, 4}, k = {1, kTokens, 1, 4};
+  const Attrs attrs = {true, 0.5, 0.1, false, std::string("attn.dropout")};
+  Comparison comparison;
+  for (const OpDef* op : {&kAttention, &kAttentionGrad}) {
+    Builder builder;
+    std::vector<Value> ins;
+    const auto add = [&](const Shape& shape, DType dtype = DType::F32) {
+      ins.push_back(builder.batch(text("in", ins.size()), {dtype, shape, {}}));
+    };
+    if (op == &kAttentionGrad) add(q);
+    add(q), add(k), add(k);
+    if (op == &kAttentionGrad) add(q), add({1, 1, 1, kTokens});
+    add({}, DType::I64);
+    const NodeId id = builder.add_all(*op, ins, attrs)[0].id().node;
+    LocalNode node = node_alone(builder.finish(), id);
+    fill_operands(node, 1);
+    comparison.add(std::move(node));
   }
 }
 
@@ -173,19 +245,8 @@ TEST_P(ModelNodes, OnMeshes) {
   Comparison comparison;
   std::set<std::string> seen;
   for (const ModelRun& run : model_runs()) {
-    if (run.family != GetParam() || !(run.always || all)) continue;
-    for (const Program& program : run.programs()) {
-      for (const Region& region : program.regions) {
-        for (NodeId id = 0; id < region.graph.size(); ++id) {
-          if (region.graph.node(id).op->traits.leaf) continue;
-          LocalNode node = node_alone(region.graph, id);
-          if (!seen.insert(text_of_node(node)).second) continue;
-          node.title = text(run.family, " ", run.flags, ": ", node.title);
-          fill_operands(node, seen.size());
-          comparison.add(std::move(node));
-        }
-      }
-    }
+    if (run.family == GetParam() && (run.always || all))
+      add_nodes(run, is_computed, seen, comparison);
   }
 }
 
