@@ -1,5 +1,7 @@
 #include "hlo/model_runs.h"
 
+#include <algorithm>
+
 #include "tessera/base/text.h"
 #include "tessera/device/device.h"
 #include "tessera/train/programs.h"
@@ -71,6 +73,12 @@ std::vector<Program> ModelRun::programs() const {
     }
   }
   return out;
+}
+
+bool trains(const Program& program) {
+  return std::ranges::any_of(program.regions, [](const Region& region) {
+    return region.kind == RegionKind::Backward && region.graph.size() > 0;
+  });
 }
 
 const std::vector<ModelRun>& model_runs() {

@@ -18,4 +18,7 @@ struct ModelRun {
 
 const std::vector<ModelRun>& model_runs();
 
+/// True of a training step.
+bool trains(const Program& program);
+
 }  // namespace tessera::test

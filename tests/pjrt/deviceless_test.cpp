@@ -76,6 +76,9 @@ TEST_F(Deviceless, CompilesForTwoHostsOfEight) {
   ASSERT_EQ(devices.size(), 16u);
   EXPECT_EQ(devices[15].process, 1);
   EXPECT_EQ(devices[15].kind, kH100);
+  const Value* capability = find(devices[15].attributes, "compute_capability");
+  ASSERT_NE(capability, nullptr) << join(devices[15].attributes);
+  EXPECT_EQ(*capability, Value(std::string("9.0")));
   CompileOptions options;
   options.num_replicas = 16;
   options.flags = {{"xla_gpu_enable_latency_hiding_scheduler", true}};

@@ -167,7 +167,8 @@ CompiledBytes compile_for_gpu(const AcceleratorOptions& options, std::string_vie
   const auto ranks = static_cast<int>(plan.ranks());
   const int hosts = ranks % kGpusOfHost == 0 ? ranks / kGpusOfHost : 1;
   const pjrt::Topology topology = pjrt::gpu_topology(plugin, gpu, hosts, ranks / hosts);
-  const hlo::Module module = module_of(plan, plan.program(program), topology.platform_name());
+  const hlo::Module module = module_of(
+      plan, plan.program(program), {topology.platform_name(), topology.devices()[0].attributes});
   const Clock::time_point begin = Clock::now();
   const pjrt::CompiledMemory memory =
       topology.compile(module.text, {.num_replicas = ranks, .flags = pjrt::flags_for(plugin)})

@@ -1,7 +1,9 @@
 #include "tessera/accelerator/loaded_programs.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <limits>
 
 #include "tessera/accelerator/board.h"
 #include "tessera/accelerator/plugin_work.h"
@@ -38,14 +40,36 @@ std::vector<const pjrt::Device*> devices_of(const pjrt::Client& client,
   return out;
 }
 
-/// XLA's CPU has such memory too, and no way to it.
-bool reaches_pinned_host(std::string_view platform) { return platform != "cpu"; }
+/// What the plugins of a platform have beside StableHLO.
+struct Ability {
+  std::string_view platform;
+  bool pinned_host = true;
+  /// The least compute capability that cuDNN's attention is for.
+  double cudnn_from = std::numeric_limits<double>::infinity();
+};
+constexpr Ability kAbilities[] = {
+    {.platform = "cpu", .pinned_host = false},  // it has such memory too, and no way to it
+    {.platform = "cuda", .cudnn_from = 8.0}};
 
-hlo::EmitOptions options_of(const Plan& plan, std::string_view platform) {
+Ability ability_of(std::string_view platform) {
+  const auto found = std::ranges::find(kAbilities, platform, &Ability::platform);
+  return found == std::end(kAbilities) ? Ability{platform} : *found;
+}
+
+/// "9.0" as 9.0; 0: the plugin does not say.
+double compute_capability(const Target& target) {
+  const pjrt::Value* said = pjrt::find(target.device, "compute_capability");
+  const auto* number = said == nullptr ? nullptr : std::get_if<std::string>(said);
+  return number == nullptr ? 0 : std::strtod(number->c_str(), nullptr);
+}
+
+hlo::EmitOptions options_of(const Plan& plan, const Target& target) {
+  const Ability ability = ability_of(target.platform);
   hlo::EmitOptions out;
   out.seed = plan.seed;
   out.tf32 = plan.tf32;
-  out.pinned_host = reaches_pinned_host(platform);
+  out.pinned_host = ability.pinned_host;
+  out.cudnn_attention = plan.vendor_kernels && compute_capability(target) >= ability.cudnn_from;
   return out;
 }
 
@@ -75,13 +99,13 @@ LoadedPrograms::LoadedPrograms(pjrt::Client client, Processes processes,
       patience_(patience) {}
 
 std::string_view LoadedPrograms::memory_kind(Memory memory) const {
-  const bool pinned = memory == Memory::Host && reaches_pinned_host(client_.platform_name());
+  const bool pinned = memory == Memory::Host && ability_of(client_.platform_name()).pinned_host;
   return pinned ? "pinned_host" : "";
 }
 
-hlo::Module module_of(const Plan& plan, const ProgramPlan& program, std::string_view platform) {
+hlo::Module module_of(const Plan& plan, const ProgramPlan& program, const Target& target) {
   check(program.local != nullptr, "program ", program.name, " was compiled for kernels");
-  return hlo::whole_module(program.name, *program.local, options_of(plan, platform));
+  return hlo::whole_module(program.name, *program.local, options_of(plan, target));
 }
 
 LoadedModule LoadedPrograms::compiled(hlo::Module module, int stage, From from) const {
@@ -133,15 +157,14 @@ LoadedProgram LoadedPrograms::compile(const std::vector<std::shared_ptr<const Pl
   if (plan.stages == 1) {
     LoadedStage& only = out.stages.emplace_back();
     only.actions = {{RegionKind::Begin, 0, 0}};
-    only.pieces.push_back(
-        {RegionKind::Begin, 0,
-         compiled(module_of(plan, plan.programs[number], client_.platform_name()), 0, from)});
+    only.pieces.push_back({RegionKind::Begin, 0,
+                           compiled(module_of(plan, plan.programs[number], target()), 0, from)});
     return out;
   }
   std::vector<Program> stages;
   for (int s = 0; s < plan.stages; ++s)
     stages.push_back(*plans[static_cast<std::size_t>(plan.rank_of(s, 0))]->programs[number].local);
-  const hlo::EmitOptions options = options_of(plan, client_.platform_name());
+  const hlo::EmitOptions options = options_of(plan, target());
   std::vector<std::vector<hlo::Piece>> pieces = hlo::staged_modules(name, stages, options);
   for (int s = 0; s < plan.stages; ++s) {
     std::vector<hlo::Piece>& mine = pieces[static_cast<std::size_t>(s)];

@@ -48,8 +48,14 @@ struct LoadedProgram {
   std::vector<LoadedStage> stages;
 };
 
-/// What a program of a plan without a pipeline computes, for a plugin of that platform.
-hlo::Module module_of(const Plan& plan, const ProgramPlan& program, std::string_view platform);
+/// What modules are for: a plugin by its platform ("cpu", "cuda", ...), and what it says of a
+/// device.
+struct Target {
+  std::string platform;
+  pjrt::NamedValues device;
+};
+/// What a program of a plan without a pipeline computes.
+hlo::Module module_of(const Plan& plan, const ProgramPlan& program, const Target& target);
 
 class Session;
 
@@ -104,6 +110,7 @@ class LoadedPrograms : public std::enable_shared_from_this<LoadedPrograms> {
   struct Opening;
   std::shared_ptr<void> counted();
   bool keeps() const;
+  Target target() const { return {client_.platform_name(), device(0).attributes}; }
   LoadedModule compiled(hlo::Module module, int stage, From from) const;
   pjrt::Executable executable(const std::string& module, const pjrt::CompileOptions& options,
                               From from) const;

@@ -18,15 +18,16 @@ struct ElementWords {
   DType dtype;  // of the same size
   bool floating, is_signed;
 };
-constexpr std::array<ElementWords, 9> kElements = {{{"f32", DType::F32, true, true},
-                                                    {"f64", DType::F64, true, true},
-                                                    {"bf16", DType::BF16, true, true},
-                                                    {"f16", DType::F16, true, true},
-                                                    {"i32", DType::I32, false, true},
-                                                    {"i64", DType::I64, false, true},
-                                                    {"i1", DType::Bool, false, false},
-                                                    {"ui32", DType::I32, false, false},
-                                                    {"ui64", DType::I64, false, false}}};
+constexpr std::array<ElementWords, 10> kElements = {{{"f32", DType::F32, true, true},
+                                                     {"f64", DType::F64, true, true},
+                                                     {"bf16", DType::BF16, true, true},
+                                                     {"f16", DType::F16, true, true},
+                                                     {"i32", DType::I32, false, true},
+                                                     {"i64", DType::I64, false, true},
+                                                     {"i1", DType::Bool, false, false},
+                                                     {"ui32", DType::I32, false, false},
+                                                     {"ui64", DType::I64, false, false},
+                                                     {"ui8", DType::Bool, false, false}}};
 
 const ElementWords& words_of(Element element) {
   return kElements[static_cast<std::size_t>(element)];

@@ -18,8 +18,8 @@ namespace tessera::hlo {
 
 class Code;
 
-/// Dtypes, and the unsigned integers that random words are computed in.
-enum class Element : std::uint8_t { F32, F64, BF16, F16, I32, I64, Bool, U32, U64 };
+/// Dtypes, and unsigned integers: random words, and bytes that a plugin works in.
+enum class Element : std::uint8_t { F32, F64, BF16, F16, I32, I64, Bool, U32, U64, U8 };
 
 Element element_of(DType dtype);
 /// Floats of 16 bits are computed in f32.
@@ -185,6 +185,14 @@ class Code {
   Values loop(const Values& start, const Condition& condition, const Body& body);
   /// One of functions(), on these arguments.
   Values call(const std::string& function, const Values& arguments, const std::vector<Type>& types);
+
+  struct CallResult {
+    Type type;
+    std::vector<std::int64_t> layout;  // the dims in memory, the innermost first
+  };
+  /// What the plugin has by that name. Operands are handed in the plain layout. `config`: JSON.
+  Values custom_call(std::string_view target, const Values& ins, std::string_view config,
+                     const std::vector<CallResult>& results);
 
   /// Between the replicas. There is no channel_handle: with one, a permute is between partitions,
   /// and every replica silently keeps what it has. `monoid`: of ops that combine.

@@ -174,6 +174,32 @@ Values Code::call(const std::string& function, const Values& arguments,
   return results_of(*this, name, types);
 }
 
+Values Code::custom_call(std::string_view target, const Values& ins, std::string_view config,
+                         const std::vector<CallResult>& results) {
+  const auto layout = [](const std::vector<std::int64_t>& dims) {
+    return text("dense<", list_text(dims), "> : tensor<", dims.size(), "xindex>");
+  };
+  std::vector<std::string> from, to;
+  std::vector<Type> types;
+  for (const Value& in : ins) {
+    std::vector<std::int64_t> plain;
+    for (int d = in.ndim(); d-- > 0;) plain.push_back(d);
+    from.push_back(layout(plain));
+  }
+  for (const CallResult& result : results) {
+    types.push_back(result.type);
+    to.push_back(layout(result.layout));
+  }
+  std::string quoted;
+  for (const char letter : config) quoted += text(letter == '"' ? "\\" : "", letter);
+  const std::string name = fresh();
+  append(text(head_of(name, types.size()), " = stablehlo.custom_call @", target, "(", join(ins),
+              ") {api_version = 2 : i32, backend_config = \"", quoted, "\", operand_layouts = [",
+              join(from), "], result_layouts = [", join(to), "]} : (", typed(ins), ") -> (",
+              join(types), ")"));
+  return results_of(*this, name, types);
+}
+
 Value Code::collective(std::string_view op, const Value& x, std::string_view attributes,
                        const Shape& shape, std::optional<Monoid> monoid) {
   const Type scalar{x.element(), {}}, type{x.element(), shape};

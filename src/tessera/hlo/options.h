@@ -22,6 +22,9 @@ struct EmitOptions {
   /// Values placed in host memory are moved there: the plugin has `annotate_device_placement`.
   /// Else they stay on the device.
   bool pinned_host = false;
+  /// Attention by cuDNN's kernels where they take the case (ops/cudnn_attention.h): the plugin is
+  /// XLA's for CUDA, and its GPUs are of compute capability 8.0 or above.
+  bool cudnn_attention = false;
 };
 
 }  // namespace tessera::hlo

@@ -40,12 +40,7 @@ Device read_device(const Plugin& plugin, c::Device* device) {
   out.process = c::get<c::DeviceDescriptionProcessIndex>(plugin, description);
   out.kind = c::get_text<c::DeviceDescriptionKind>(plugin, description);
   out.text = c::get_text<c::DeviceDescriptionToString>(plugin, description);
-  auto attributes = c::arguments<c::DeviceDescriptionAttributes>();
-  attributes.of = description;
-  if (c::call_if_there(plugin, attributes)) {
-    out.attributes = c::copy(plugin, c::Call::DeviceDescriptionAttributes,
-                             {attributes.answer.items, attributes.answer.count});
-  }
+  out.attributes = c::attributes_of(plugin, description);
   out.local = c::get<c::DeviceIsAddressable>(plugin, device);
   if (!out.local) return out;
   out.hardware_id = c::get<c::DeviceLocalHardwareId>(plugin, device);

@@ -76,7 +76,8 @@ std::vector<DescribedDevice> Topology::devices() const {
   for (c::DeviceDescription* const device : c::checked(plugin, kCall, list)) {
     out.push_back({c::get<c::DeviceDescriptionId>(plugin, device),
                    c::get<c::DeviceDescriptionProcessIndex>(plugin, device),
-                   c::get_text<c::DeviceDescriptionKind>(plugin, device)});
+                   c::get_text<c::DeviceDescriptionKind>(plugin, device),
+                   c::attributes_of(plugin, device)});
   }
   return out;
 }

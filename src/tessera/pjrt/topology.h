@@ -16,6 +16,7 @@ struct DescribedDevice {
   int id = 0;
   int process = 0;
   std::string kind;  // "NVIDIA H100 80GB HBM3"
+  NamedValues attributes;
 };
 
 class Topology {

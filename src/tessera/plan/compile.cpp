@@ -225,6 +225,7 @@ class RankPlan {
     plan_.stages = stages;
     plan_.seed = options.seed;
     plan_.tf32 = options.tf32;
+    plan_.vendor_kernels = options.optimize.vendor_kernels;
     plan_.rank = rank;
     plan_.cut = cut;
     plan_.guard_bytes = options.guard_bytes;

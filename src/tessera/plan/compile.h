@@ -43,8 +43,9 @@ struct Optimizations {
   bool fuse = true;            // several ops are one pass over memory
   bool pack = true;            // weights in the order that products read, where the device wants it
   bool shares_buffers = true;  // views lie in their operand, and ops work in place
+  bool vendor_kernels = true;  // as Plan::vendor_kernels
 
-  static Optimizations all(bool on) { return {on, on, on, on, on, on}; }
+  static Optimizations all(bool on) { return {on, on, on, on, on, on, on}; }
 };
 
 class PassCheck;

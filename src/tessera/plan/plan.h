@@ -213,10 +213,11 @@ struct StatePlan {
 
 /// Everything that one rank runs.
 struct Plan {
-  Mesh mesh;               // of the ranks of one stage: without axes of time
-  int stages = 1;          // of the pipeline
-  std::uint64_t seed = 1;  // of random ops
-  bool tf32 = false;       // products of f32 may be made of operands in TF32, by GPUs
+  Mesh mesh;                   // of the ranks of one stage: without axes of time
+  int stages = 1;              // of the pipeline
+  std::uint64_t seed = 1;      // of random ops
+  bool tf32 = false;           // products of f32 may be made of operands in TF32, by GPUs
+  bool vendor_kernels = true;  // attention may be a kernel of the accelerator's vendor
   int rank = 0;  // of the world: the ranks of stage 0 come first, then those of stage 1, ...
   std::vector<ChunkPin> cut;      // the blocks of each chunk; empty: one chunk
   std::vector<StatePlan> states;  // of all stages, in an order that all ranks share

@@ -141,7 +141,7 @@ inline constexpr Field kMachineFields[] = {
      "threads per device; 0: the cores divided by the devices",
      [](RunConfig& c) -> Slot { return &c.threads; }, 0, 4096}),
     planned({"graph-optimization", "onnx-runtime-training", FieldGroup::Machine, OnResume::Rounding, "",
-     "compiler passes that only affect speed and memory: merging and fusing ops, packing weights, sharing buffers; results differ only by rounding",
+     "compiler passes that only affect speed and memory: merging and fusing ops, packing weights, sharing buffers, attention by kernels of a GPU's vendor; results differ only by rounding",
      [](RunConfig& c) -> Slot { return &c.graph_optimization; }}),
     planned({"max-isa", "", FieldGroup::Machine, OnResume::Rounding, "auto|avx2|avx512|avx512-bf16|amx",
      "highest instruction set to use; auto: the machine's; several ranks use the lowest among theirs",

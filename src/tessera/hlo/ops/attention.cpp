@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "tessera/hlo/op_call.h"
+#include "tessera/hlo/ops/cudnn_attention.h"
 
 namespace tessera::hlo {
 
@@ -137,6 +138,7 @@ Values over_blocks(Code& code, const Heads& h, const Values& start,
 /// A row's largest score so far, the sum of its exponentials, and its sum of values, which shrink
 /// when a larger score comes.
 void write_attention(Writing& w) {
+  if (cudnn_takes(w, 0)) return write_cudnn_attention(w);
   Code& code = w.code;
   const Heads h(w, 0, 3);
   const Value keys = h.filled(h.k, 1), values = h.filled(h.v, 1);
@@ -169,6 +171,7 @@ void write_attention(Writing& w) {
 
 /// (dy, q, k, v, y, logsumexp[, mask][, step]) -> (dq, dk, dv): probabilities are made again.
 void write_attention_grad(Writing& w) {
+  if (cudnn_takes(w, 1)) return write_cudnn_attention_grad(w);
   Code& code = w.code;
   const Heads h(w, 1, 6);
   const Value &dy = w.in(0), &y = w.in(4), logsumexp = code.column(code.wide(w.in(5)));

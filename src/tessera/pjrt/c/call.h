@@ -96,6 +96,9 @@ std::span<const T> checked(const Plugin& plugin, Call call, List<T> list) {
 /// Errors: as copy; values of a kind that this version does not know are left out.
 NamedValues copy(const Plugin& plugin, Call call, List<NamedValue> values);
 
+/// Nothing where the plugin does not tell.
+NamedValues attributes_of(const Plugin& plugin, DeviceDescription* device);
+
 /// Options as the interface wants them: views of `values`, which are to outlive the result.
 std::vector<NamedValue> views(const NamedValues& values);
 

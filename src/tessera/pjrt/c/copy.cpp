@@ -58,6 +58,13 @@ NamedValues copy(const Plugin& plugin, Call call, List<NamedValue> values) {
   return out;
 }
 
+NamedValues attributes_of(const Plugin& plugin, DeviceDescription* device) {
+  auto get = arguments<DeviceDescriptionAttributes>();
+  get.of = device;
+  if (!call_if_there(plugin, get)) return {};
+  return copy(plugin, Call::DeviceDescriptionAttributes, {get.answer.items, get.answer.count});
+}
+
 std::vector<NamedValue> views(const NamedValues& values) {
   std::vector<NamedValue> out;
   for (const pjrt::NamedValue& value : values) {
