@@ -21,8 +21,9 @@ namespace tessera {
 
 namespace {
 
-constexpr int kAllDevices = 0;  // that there are; of XLA's CPU one
-constexpr int kGpusOfHost = 8;  // where many are described
+constexpr int kAllDevices = 0;          // that there are; of XLA's CPU one
+constexpr float kShareOfMemory = 0.9F;  // XLA alone takes three quarters; CUDA needs some, too
+constexpr int kGpusOfHost = 8;          // where many are described
 
 /// XLA's CPU makes as many devices as it is told. Of GPUs this process takes as many, and with `all_memory` most of their memory at once, as XLA's
 /// allocator does best.
@@ -42,6 +43,7 @@ pjrt::Client client_of(const pjrt::Plugin& plugin, const Processes& processes,
               std::int64_t{first_gpu(here, seen == visible.end() ? 0 : seen->second)});
     if (here.count != kAllDevices) options.push_back({"visible_devices", own});
     options.push_back({"preallocate", all_memory});
+    if (all_memory) options.push_back({"memory_fraction", kShareOfMemory});
   }
   if (processes.all.size() > 1) {
     options.push_back({"node_id", std::int64_t{processes.own}});
