@@ -221,6 +221,29 @@ TEST(ModuleText, BackwardGathersAgain) {
   EXPECT_GT(gathers, apart);
 }
 
+/// What backward recomputes waits for the gradient that comes down to it: a compiler that recomputed
+/// at once would keep it. Barriers whose last result nobody reads are narrowed by XLA.
+TEST(ModuleText, BackwardRecomputesBehindTheGradient) {
+  const ModelRun recomputed = {"gpt2", "--layers 3 --recompute-granularity full"};
+  constexpr std::string_view kBarrier = " = stablehlo.optimization_barrier ";
+  int waiting = 0;
+  for (const Program& program : recomputed.programs()) {
+    const std::string text = hlo::whole_module("some", program).text;
+    for (std::size_t at = text.find(kBarrier); at != std::string::npos;
+         at = text.find(kBarrier, at + 1)) {
+      const std::size_t begin = text.rfind('%', at);
+      const std::string head = text.substr(begin, at - begin);  // "%5:2"
+      const std::size_t colon = head.find(':');
+      if (colon == std::string::npos) continue;
+      const int results = std::stoi(head.substr(colon + 1));
+      const std::string last = head.substr(0, colon) + "#" + std::to_string(results - 1);
+      EXPECT_NE(text.find(last, at), std::string::npos) << last;
+      ++waiting;
+    }
+  }
+  EXPECT_GE(waiting, 6) << "norms and products of two blocks below the last";
+}
+
 /// Every op has an entry but the leaves, those that no local graph holds, and pack.
 TEST(ModuleText, EveryOpHasAForm) {
   std::vector<std::string> missing;

@@ -150,10 +150,6 @@ Value Code::iota(const Shape& shape, int dim, Element element) {
   return once(text("stablehlo.iota dim = ", dim, " : ", type), type);
 }
 
-Value Code::kept_apart(const Value& x) {
-  return once(text("stablehlo.optimization_barrier ", x, " : ", x.type()), x.type());
-}
-
 Value Code::convert(const Value& x, Element element) {
   if (x.element() == element) return x;
   const Type type{element, x.shape()};

@@ -126,9 +126,9 @@ class Code {
   Value table(const std::vector<std::int64_t>& values);
   Value iota(const Shape& shape, int dim, Element element);
 
-  /// The same value, which a compiler takes for another: what is computed of it is computed again,
-  /// though it was computed of `x` before.
-  Value kept_apart(const Value& x);
+  /// The same values, which a compiler takes for others: what is computed of them is computed again,
+  /// though it was computed of `values` before, and not until all of those are there.
+  Values kept_apart(const Values& values);
 
   // Elementwise.
   Value convert(const Value& x, Element element);

@@ -200,6 +200,16 @@ Values Code::custom_call(std::string_view target, const Values& ins, std::string
   return results_of(*this, name, types);
 }
 
+Values Code::kept_apart(const Values& values) {
+  if (values.empty()) return {};
+  std::vector<Type> types;
+  for (const Value& value : values) types.push_back(value.type());
+  const std::string name = fresh();
+  append(text(head_of(name, types.size()), " = stablehlo.optimization_barrier ", join(values),
+              " : ", join(types)));
+  return results_of(*this, name, types);
+}
+
 Value Code::collective(std::string_view op, const Value& x, std::string_view attributes,
                        const Shape& shape, std::optional<Monoid> monoid) {
   const Type scalar{x.element(), {}}, type{x.element(), shape};

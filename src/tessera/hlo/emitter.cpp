@@ -58,6 +58,23 @@ bool is_computed_once(const Node& node) {
   return !given && !is_recomputed(node);
 }
 
+/// What backward has of the loss's gradient when it computes a copy: what the first node that is no
+/// copy and stands behind it reads of that. None: backward has just begun.
+std::optional<ValueId> cotangent_at(const Graph& graph, NodeId copy) {
+  const auto comes_down = [&](ValueId v) {
+    const Node& node = graph.node(v.node);
+    return v.node < copy && node.phase == Phase::Backward && !node.op->traits.leaf &&
+           !is_recomputed(node) && !is_gathered_again(node);
+  };
+  for (NodeId id = copy + 1; id < graph.size(); ++id) {
+    const Node& reader = graph.node(id);
+    if (reader.phase != Phase::Backward || is_recomputed(reader)) continue;
+    const auto found = std::ranges::find_if(reader.inputs, comes_down);
+    if (found != reader.inputs.end()) return *found;
+  }
+  return std::nullopt;
+}
+
 /// The error of an op, with the node's op, types and block.
 Error told_of(const Error& error, const Graph& graph, NodeId id) {
   std::string types;
@@ -88,18 +105,12 @@ Emitter::Known Emitter::graph(const Graph& graph, Leaves leaves) {
 
 void Emitter::node(const Graph& graph, NodeId id, Leaves leaves, Known& known) {
   const Node& node = graph.node(id);
-  const bool again = is_recomputed(node), gathered_again = is_gathered_again(node);
   Values outs;
   try {
     if (node.op->traits.leaf && node.op != &kConstant) {
       outs = {leaves(node)};
     } else {
-      Values ins;
-      for (const ValueId input : node.inputs) {
-        const bool apart = gathered_again || (again && is_computed_once(graph.node(input.node)));
-        ins.push_back(apart ? code.kept_apart(known.at(input)) : known.at(input));
-      }
-      outs = emit_op(*this, graph, id, ins);
+      outs = emit_op(*this, graph, id, operands(graph, id, known));
     }
   } catch (const Broken&) {
     throw;
@@ -113,6 +124,29 @@ void Emitter::node(const Graph& graph, NodeId id, Leaves leaves, Known& known) {
           " is written as ", outs[i].type(), ", it is a ", node.results[i].type);
     known[{id, static_cast<std::int32_t>(i)}] = outs[i];
   }
+}
+
+Values Emitter::operands(const Graph& graph, NodeId id, Known& known) {
+  const Node& node = graph.node(id);
+  const bool again = is_recomputed(node), gathered_again = is_gathered_again(node);
+  Values out, apart;
+  std::vector<std::size_t> places;  // of those apart
+  for (const ValueId input : node.inputs) {
+    if (gathered_again || (again && is_computed_once(graph.node(input.node)))) {
+      places.push_back(out.size());
+      apart.push_back(known.at(input));
+    }
+    out.push_back(known.at(input));
+  }
+  // Behind the loss's gradient: else compilers may recompute at once, and keep that. Later nodes
+  // read the gradient that came through, as a compiler leaves out what nobody reads.
+  const std::optional<ValueId> behind = again ? cotangent_at(graph, id) : std::nullopt;
+  const bool waits = !apart.empty() && behind && known.contains(*behind);
+  if (waits) apart.push_back(known.at(*behind));
+  apart = code.kept_apart(apart);
+  if (waits) known.at(*behind) = apart.back();
+  for (std::size_t i = 0; i < places.size(); ++i) out[places[i]] = apart[i];
+  return out;
 }
 
 Value Emitter::replica() {

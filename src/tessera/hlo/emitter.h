@@ -76,6 +76,8 @@ class Emitter {
   Value key_of(const Node& node);
 
  private:
+  /// Those that backward computes again are kept apart from what forward computed.
+  Values operands(const Graph& graph, NodeId id, Known& known);
   Value replica();
   struct Words {
     Values words;  // four, of each element's block
