@@ -39,7 +39,8 @@ TEST(Targets, AttentionByCudnnWhereItIs) {
                            {"cpu", nullptr, false}};
   const Plan with = plan_in_bf16(true), without = plan_in_bf16(false);
   const auto calls = [&](const Plan& plan, const Target& target) {
-    const std::string text = module_of(plan, plan.program(kTrainProgram), target).text;
+    const Plan* const plans[] = {&plan};
+    const std::string text = modules_of(plans, kTrainProgram, target).stages[0][0].module.text;
     return text.find("__cudnn$fmhaSoftmaxBackward") != std::string::npos;
   };
   for (const Row& row : kRows) {

@@ -154,14 +154,6 @@ class PluginStage {
     return out;
   }
 
-  /// What a sum begins with, on each rank.
-  Shards identity(const OnPlugin& program, const hlo::Port& port) const {
-    HostTensor out(port.result.type);
-    for (std::int64_t e = 0; port.monoid != Monoid::Sum && e < out.numel(); ++e)
-      out.set(e, identity_of<float>(port.monoid));
-    return put_all(program, out);
-  }
-
   void run(const Ready& piece, std::int64_t k, std::map<std::string, HostTensor>& first,
            Outcome& out, const std::vector<TaskInput>& inputs) {
     using Kind = hlo::Port::Kind;
@@ -191,10 +183,7 @@ class PluginStage {
           made[name] = put_all(*piece.program, HostTensor::scalar<std::int64_t>(k));
           arguments.push_back(&made[name]);
           break;
-        case Kind::Sum:
-          if (!sums_.contains(port.name)) sums_[port.name] = identity(*piece.program, port);
-          arguments.push_back(&sums_.at(port.name));
-          break;
+        case Kind::Sum: arguments.push_back(&sums_.at(port.name)); break;
         case Kind::Message: arguments.push_back(&mail_.messages.at(key(port, k))); break;
         default: arguments.push_back(&slots_.at(key(port, k)));
       }

@@ -43,7 +43,7 @@ TEST(AskCompiler, RefutesWhatItDoesNotFit) {
     EXPECT_NE(compiled.plan.program(kTrainProgram).local, nullptr) << "it reads programs";
     CompiledBytes out;
     out.compiler = "one that takes more of the first";
-    out.argument = asked++ == 0 ? std::int64_t{2} << 30 : 1000;
+    out.stages.emplace_back().argument = asked++ == 0 ? std::int64_t{2} << 30 : 1000;
     return out;
   };
   const PlanAnswer with = answer_to(question);
@@ -68,7 +68,7 @@ TEST(AskCompiler, RefusesWhereItFitsNothing) {
   question.ask_compiler = [&](const RunConfig&, const Compiled&) {
     ++asked;
     CompiledBytes out;
-    out.argument = (asked == 1 ? std::int64_t{3} : std::int64_t{4}) << 30;
+    out.stages.emplace_back().argument = (asked == 1 ? std::int64_t{3} : std::int64_t{4}) << 30;
     return out;
   };
   try {

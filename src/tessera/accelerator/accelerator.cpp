@@ -11,6 +11,8 @@
 #include "tessera/accelerator/engine.h"
 #include "tessera/accelerator/plugin_work.h"
 #include "tessera/accelerator/product_rate.h"
+#include "tessera/accelerator/program_modules.h"
+#include "tessera/accelerator/stage_bytes.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/comm/share_text.h"
@@ -73,6 +75,36 @@ std::string devices_text(const pjrt::Client& client) {
   for (const auto& [kind, count] : kinds) out.push_back(text(count, " x ", kind));
   return join(out, "; ");
 }
+
+/// So many of a GPU, on hosts as many are usually put into.
+pjrt::Topology topology_of(const pjrt::Plugin& plugin, std::string_view gpu, int gpus) {
+  const int hosts = gpus % kGpusOfHost == 0 ? gpus / kGpusOfHost : 1;
+  return pjrt::gpu_topology(plugin, gpu, hosts, gpus / hosts);
+}
+
+/// Modules for devices that are not here; stages in the middle of a pipeline are often the same.
+class CompiledOnce {
+ public:
+  CompiledOnce(const pjrt::Topology& topology, const pjrt::Plugin& plugin)
+      : topology_(topology), flags_(pjrt::flags_for(plugin)) {}
+
+  pjrt::CompiledMemory memory(const hlo::Module& module) {
+    const std::string all_but_name = module.text.substr(module.text.find(" attributes"));
+    const auto [known, fresh] = known_.try_emplace(all_but_name);
+    if (fresh)
+      known->second =
+          topology_
+              .compile(module.text,
+                       {.num_replicas = static_cast<int>(module.replicas()), .flags = flags_})
+              .memory();
+    return known->second;
+  }
+
+ private:
+  const pjrt::Topology& topology_;
+  pjrt::NamedValues flags_;
+  std::map<std::string, pjrt::CompiledMemory> known_;
+};
 
 class PluginBackend final : public Accelerator {
  public:
@@ -163,27 +195,29 @@ std::shared_ptr<Accelerator> make_accelerator(const AcceleratorOptions& options,
 }
 
 CompiledBytes compile_for_gpu(const AcceleratorOptions& options, std::string_view gpu,
-                              const Plan& plan, std::string_view program) {
+                              std::span<const Plan* const> plans, std::string_view program) {
   using Clock = std::chrono::steady_clock;
   const pjrt::Plugin& plugin = plugin_of(options);
-  const auto ranks = static_cast<int>(plan.ranks());
-  const int hosts = ranks % kGpusOfHost == 0 ? ranks / kGpusOfHost : 1;
-  const pjrt::Topology topology = pjrt::gpu_topology(plugin, gpu, hosts, ranks / hosts);
-  const hlo::Module module = module_of(
-      plan, plan.program(program), {topology.platform_name(), topology.devices()[0].attributes});
+  const auto ranks = static_cast<int>(plans[0]->ranks());
+  const pjrt::Topology topology = topology_of(plugin, gpu, ranks / static_cast<int>(plans.size()));
+  const std::string platform = topology.platform_name();
+  const ProgramModules modules =
+      modules_of(plans, program, {platform, topology.devices()[0].attributes});
   const Clock::time_point begin = Clock::now();
-  const pjrt::CompiledMemory memory =
-      topology.compile(module.text, {.num_replicas = ranks, .flags = pjrt::flags_for(plugin)})
-          .memory();
-  return {.compiler = text(name_of(plugin, topology.platform_name()), " for ", ranks, " x ",
-                           topology.devices()[0].kind),
-          .argument = memory.argument,
-          .output = memory.output,
-          .alias = memory.alias,
-          .temporary = memory.temp,
-          .host = memory.host_peak(),
-          .code = static_cast<std::int64_t>(module.text.size()),
-          .seconds = std::chrono::duration<double>(Clock::now() - begin).count()};
+  CompiledBytes out;
+  out.compiler = text(name_of(plugin, platform), " for ", ranks, " x ", topology.devices()[0].kind);
+  CompiledOnce compiled(topology, plugin);
+  std::vector<std::vector<PieceMemory>> stages;
+  for (const std::vector<hlo::Piece>& pieces : modules.stages) {
+    std::vector<PieceMemory>& stage = stages.emplace_back();
+    for (const hlo::Piece& piece : pieces) {
+      stage.push_back({&piece.module, compiled.memory(piece.module)});
+      out.code += static_cast<std::int64_t>(piece.module.text.size());
+    }
+  }
+  out.stages = stage_bytes(modules.starts, stages, reaches_pinned_host(platform));
+  out.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  return out;
 }
 
 std::vector<PluginFacts> plugins_there(const std::string& folder) {

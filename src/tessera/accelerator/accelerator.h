@@ -11,6 +11,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,11 +52,12 @@ std::shared_ptr<Accelerator> make_accelerator(const AcceleratorOptions& options,
                                               Communicator& world,
                                               const ProcessName& here = this_process());
 
-/// Compiles a program of a plan that keeps what it computes (ProgramPlan::local) for as many of a
-/// GPU, by its name, as the plan has ranks. None need be here: the plugin has descriptions of them.
+/// Compiles a program of a plan for as many of a GPU, by its name, as the plan has ranks. None need
+/// be here: the plugin has descriptions of them. `plans`: of a rank of each stage; they keep what
+/// programs compute (ProgramPlan::local).
 /// Errors: Fault::Usage: no such GPU, with those that there are. Fault::Resource: no plugin.
 CompiledBytes compile_for_gpu(const AcceleratorOptions& options, std::string_view gpu,
-                              const Plan& plan, std::string_view program);
+                              std::span<const Plan* const> plans, std::string_view program);
 
 /// A plugin that is there, for `tessera doctor`.
 struct PluginFacts {

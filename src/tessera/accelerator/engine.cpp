@@ -17,6 +17,10 @@ AcceleratorEngine::AcceleratorEngine(LoadedPrograms& devices, Plan plan, Communi
       HostTensor& host = runnable->batch[input.name] = HostTensor(input.type);
       runnable->inputs.add(input.name, input.type, host.bytes().data(), input.range);
     }
+    for (const LoadedModule& piece : pieces(session_->program(i))) {
+      for (const hlo::Port& port : piece.module.arguments)
+        if (port.kind == hlo::Port::Kind::Batch) runnable->read.insert(port.name);
+    }
     runnables_.push_back(std::move(runnable));
   }
 }
@@ -38,11 +42,14 @@ pjrt::Buffer AcceleratorEngine::upload(const TensorType& type, std::span<const s
                          devices.device(plan_->rank), devices.memory_kind(memory));
 }
 
+const std::vector<LoadedModule>& AcceleratorEngine::pieces(const LoadedProgram& program) const {
+  return program.stages[static_cast<std::size_t>(plan_->stage())];
+}
+
 /// Zeros for states that a program reads before anything has written them.
 void AcceleratorEngine::make_states(const LoadedProgram& program, Buffers& states) {
-  const LoadedStage& stage = program.stages[static_cast<std::size_t>(plan_->stage())];
-  for (const LoadedPiece& piece : stage.pieces) {
-    for (const hlo::Port& port : piece.loaded.module.arguments) {
+  for (const LoadedModule& piece : pieces(program)) {
+    for (const hlo::Port& port : piece.module.arguments) {
       if (port.kind != hlo::Port::Kind::State || states.contains(port.name)) continue;
       const StatePlan& its = state(port.name);
       const std::vector<std::byte> zeros(static_cast<std::size_t>(its.type.bytes()));
@@ -75,7 +82,8 @@ void AcceleratorEngine::finish(std::string_view name, const RunOptions&) {
   on_device([&] {
     session_->naming_memory(program.number, [&] {
       make_states(session_->program(program.number), mine.states);
-      for (const auto& [input, host] : program.batch) {
+      for (const std::string& input : program.read) {
+        const HostTensor& host = program.batch.at(input);
         mine.batch[input] = upload(host.type(), host.bytes());
         host_bytes_ += host.type().bytes();
       }

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,7 @@ class AcceleratorEngine final : public Engine {
     std::size_t number;  // in the plan
     BatchInputs inputs;
     std::map<std::string, HostTensor, std::less<>> batch;
+    std::set<std::string, std::less<>> read = {};  // of the batch, by the pieces of its stage
   };
   /// Where work fails, what the device has stays as it is: the device may be lost.
   template <typename Work>
@@ -41,6 +43,8 @@ class AcceleratorEngine final : public Engine {
   const StatePlan& state(std::string_view path) const;
   pjrt::Buffer upload(const TensorType& type, std::span<const std::byte> bytes,
                       Memory memory = Memory::Device) const;
+  /// Of its stage.
+  const std::vector<LoadedModule>& pieces(const LoadedProgram& program) const;
   void make_states(const LoadedProgram& program, Buffers& states);
   std::span<std::byte> begin_write(std::string_view path) override;
   void end_write(std::string_view path) override;

@@ -1,14 +1,14 @@
 #include "tessera/accelerator/loaded_programs.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <limits>
 
 #include "tessera/accelerator/board.h"
 #include "tessera/accelerator/plugin_work.h"
+#include "tessera/accelerator/program_modules.h"
 #include "tessera/accelerator/session.h"
 #include "tessera/base/error.h"
+#include "tessera/base/index.h"
 #include "tessera/base/text.h"
 #include "tessera/comm/collective.h"
 #include "tessera/comm/share_text.h"
@@ -40,39 +40,6 @@ std::vector<const pjrt::Device*> devices_of(const pjrt::Client& client,
   return out;
 }
 
-/// What the plugins of a platform have beside StableHLO.
-struct Ability {
-  std::string_view platform;
-  bool pinned_host = true;
-  /// The least compute capability that cuDNN's attention is for.
-  double cudnn_from = std::numeric_limits<double>::infinity();
-};
-constexpr Ability kAbilities[] = {
-    {.platform = "cpu", .pinned_host = false},  // it has such memory too, and no way to it
-    {.platform = "cuda", .cudnn_from = 8.0}};
-
-Ability ability_of(std::string_view platform) {
-  const auto found = std::ranges::find(kAbilities, platform, &Ability::platform);
-  return found == std::end(kAbilities) ? Ability{platform} : *found;
-}
-
-/// "9.0" as 9.0; 0: the plugin does not say.
-double compute_capability(const Target& target) {
-  const pjrt::Value* said = pjrt::find(target.device, "compute_capability");
-  const auto* number = said == nullptr ? nullptr : std::get_if<std::string>(said);
-  return number == nullptr ? 0 : std::strtod(number->c_str(), nullptr);
-}
-
-hlo::EmitOptions options_of(const Plan& plan, const Target& target) {
-  const Ability ability = ability_of(target.platform);
-  hlo::EmitOptions out;
-  out.seed = plan.seed;
-  out.tf32 = plan.tf32;
-  out.pinned_host = ability.pinned_host;
-  out.cudnn_attention = plan.vendor_kernels && compute_capability(target) >= ability.cudnn_from;
-  return out;
-}
-
 /// All that a compiled program depends on, but for its options and its text.
 std::string device_text(const pjrt::Client& client) {
   const pjrt::Plugin& plugin = client.plugin();
@@ -99,13 +66,8 @@ LoadedPrograms::LoadedPrograms(pjrt::Client client, Processes processes,
       patience_(patience) {}
 
 std::string_view LoadedPrograms::memory_kind(Memory memory) const {
-  const bool pinned = memory == Memory::Host && ability_of(client_.platform_name()).pinned_host;
+  const bool pinned = memory == Memory::Host && reaches_pinned_host(client_.platform_name());
   return pinned ? "pinned_host" : "";
-}
-
-hlo::Module module_of(const Plan& plan, const ProgramPlan& program, const Target& target) {
-  check(program.local != nullptr, "program ", program.name, " was compiled for kernels");
-  return hlo::whole_module(program.name, *program.local, options_of(plan, target));
 }
 
 LoadedModule LoadedPrograms::compiled(hlo::Module module, int stage, From from) const {
@@ -152,30 +114,14 @@ LoadedProgram LoadedPrograms::compile(const std::vector<std::shared_ptr<const Pl
                                       std::size_t number, From from) const {
   if (from == From::Kept && !keeps()) throw NotKept{};
   const Plan& plan = *plans[0];
-  const std::string& name = plan.programs[number].name;
-  LoadedProgram out;
-  if (plan.stages == 1) {
-    LoadedStage& only = out.stages.emplace_back();
-    only.actions = {{RegionKind::Begin, 0, 0}};
-    only.pieces.push_back({RegionKind::Begin, 0,
-                           compiled(module_of(plan, plan.programs[number], target()), 0, from)});
-    return out;
-  }
-  std::vector<Program> stages;
-  for (int s = 0; s < plan.stages; ++s)
-    stages.push_back(*plans[static_cast<std::size_t>(plan.rank_of(s, 0))]->programs[number].local);
-  const hlo::EmitOptions options = options_of(plan, target());
-  std::vector<std::vector<hlo::Piece>> pieces = hlo::staged_modules(name, stages, options);
+  std::vector<const Plan*> of_stages;
+  for (int s = 0; s < plan.stages; ++s) of_stages.push_back(plans[at(plan.rank_of(s, 0))].get());
+  ProgramModules modules = modules_of(of_stages, plan.programs[number].name, target());
+  LoadedProgram out{{}, std::move(modules.starts)};
   for (int s = 0; s < plan.stages; ++s) {
-    std::vector<hlo::Piece>& mine = pieces[static_cast<std::size_t>(s)];
-    LoadedStage& stage = out.stages.emplace_back();
-    stage.actions = stages[static_cast<std::size_t>(s)].actions;
-    if (mine.empty()) continue;  // nothing of the program is on this stage
-    hlo::Module sums = hlo::first_sums(text(name, "_sums", s), mine, options);
-    if (!sums.results.empty()) stage.sums = compiled(std::move(sums), s, from);
-    for (hlo::Piece& piece : mine)
-      stage.pieces.push_back(
-          {piece.region, piece.chunk, compiled(std::move(piece.module), s, from)});
+    std::vector<LoadedModule>& stage = out.stages.emplace_back();
+    for (hlo::Piece& piece : modules.stages[at(s)])
+      stage.push_back(compiled(std::move(piece.module), s, from));
   }
   return out;
 }

@@ -14,8 +14,9 @@
 #include "tessera/accelerator/plugin_work.h"
 #include "tessera/accelerator/processes.h"
 #include "tessera/accelerator/program_cache.h"
+#include "tessera/accelerator/program_modules.h"
 #include "tessera/comm/communicator.h"
-#include "tessera/hlo/modules.h"
+#include "tessera/hlo/start_order.h"
 #include "tessera/pjrt/buffer.h"
 #include "tessera/pjrt/client.h"
 #include "tessera/pjrt/executable.h"
@@ -29,33 +30,11 @@ struct LoadedModule {
   pjrt::Executable executable;
 };
 
-struct LoadedPiece {
-  RegionKind region = RegionKind::Begin;
-  int chunk = 0;
-  LoadedModule loaded;
-};
-
-/// What a stage runs. Without a pipeline it has one piece, which is the whole program and runs in
-/// one action.
-struct LoadedStage {
-  std::vector<LoadedPiece> pieces;   // in an order in which they could run
-  Actions actions;                   // each runs the pieces of its region and chunk
-  std::optional<LoadedModule> sums;  // what sums begin with; none: there are none
-};
-
-/// A program of a plan on all devices of this process.
+/// A program of a plan on all devices of this process: pieces by stage (ProgramModules).
 struct LoadedProgram {
-  std::vector<LoadedStage> stages;
+  std::vector<std::vector<LoadedModule>> stages;
+  std::vector<hlo::Start> starts;
 };
-
-/// What modules are for: a plugin by its platform ("cpu", "cuda", ...), and what it says of a
-/// device.
-struct Target {
-  std::string platform;
-  pjrt::NamedValues device;
-};
-/// What a program of a plan without a pipeline computes.
-hlo::Module module_of(const Plan& plan, const ProgramPlan& program, const Target& target);
 
 class Session;
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "tessera/accelerator/program_modules.h"
+#include "tessera/accelerator/stage_bytes.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 
@@ -20,25 +22,27 @@ auto quietly(const Ask& ask) -> std::optional<decltype(ask())> {
   }
 }
 
-/// Of the module that wants most.
-std::optional<pjrt::CompiledMemory> compiled_memory(const LoadedProgram& loaded) {
-  std::optional<pjrt::CompiledMemory> most;
-  for (const LoadedStage& stage : loaded.stages) {
-    for (const LoadedPiece& piece : stage.pieces) {
-      const auto memory = quietly([&] { return piece.loaded.executable.compiled().memory(); });
-      if (memory && (!most || memory->device_peak() > most->device_peak())) most = memory;
+/// On the devices of the stage that wants most, as compilers say.
+std::optional<StageBytes> compiled_bytes(const LoadedProgram& loaded, bool pinned_host) {
+  return quietly([&] {
+    std::vector<std::vector<PieceMemory>> stages;
+    for (const std::vector<LoadedModule>& pieces : loaded.stages) {
+      std::vector<PieceMemory>& stage = stages.emplace_back();
+      for (const LoadedModule& piece : pieces)
+        stage.push_back({&piece.module, piece.executable.compiled().memory()});
     }
-  }
-  return most;
+    return CompiledBytes{{}, stage_bytes(loaded.starts, stages, pinned_host)}.most();
+  });
 }
 
-std::string wanted_text(const Plan& plan, const LoadedProgram* loaded) {
-  const auto memory = loaded == nullptr ? std::nullopt : compiled_memory(*loaded);
-  if (!memory) return text("about ", bytes_text(plan.peak_bytes()), " by our own plan");
-  return text(bytes_text(memory->device_peak()), " as its compiler says (arguments ",
-              bytes_text(memory->argument), ", results beside them ",
-              bytes_text(std::max<std::int64_t>(memory->output - memory->alias, 0)),
-              ", temporaries ", bytes_text(memory->temp), ")");
+std::string wanted_text(const Plan& plan, const std::optional<StageBytes>& bytes) {
+  if (!bytes) return text("about ", bytes_text(plan.peak_bytes()), " by our own plan");
+  return text(
+      bytes_text(bytes->peak()), " as its compiler says (arguments ", bytes_text(bytes->argument),
+      ", results beside them ", bytes_text(std::max<std::int64_t>(bytes->output - bytes->alias, 0)),
+      ", temporaries ", bytes_text(bytes->temporary),
+      bytes->beside == 0 ? "" : text(", and what it does not read ", bytes_text(bytes->beside)),
+      ")");
 }
 
 /// Of this process's first device.
@@ -62,9 +66,13 @@ std::string there_text(const std::optional<pjrt::MemoryStats>& stats) {
 std::string memory_text(const LoadedPrograms& devices, const Plan& plan, std::size_t program,
                         const LoadedProgram* loaded) {
   const auto stats = stats_of(devices);
+  const auto bytes =
+      loaded == nullptr
+          ? std::nullopt
+          : compiled_bytes(*loaded, reaches_pinned_host(devices.client().platform_name()));
   const std::string cap =
       stats && stats->limit ? text("; --memory-cap ", *stats->limit, " chooses among these") : "";
-  return text("program ", plan.programs[program].name, " wants ", wanted_text(plan, loaded),
+  return text("program ", plan.programs[program].name, " wants ", wanted_text(plan, bytes),
               ", and ", there_text(stats),
               "; less is needed with a lower --micro-batch-size (the same numbers), "
               "--recompute-granularity full, ",

@@ -11,12 +11,10 @@
 
 namespace tessera {
 
-/// Starts the pieces of all stages, each as soon as its messages are on the way, and waits for the
-/// last. Buffers go from device to device. `ranks`: those of the first stage first. `numbers`: by
+/// Starts the pieces of all stages in the program's order, and waits for the last. Buffers go from device to device. `ranks`: those of the first stage first. `numbers`: by
 /// stage; those that are needed are added. `started`: what was started and has not ended, also where
 /// the run fails. `signs`: raised where it gets on.
-/// Errors: Broken: stages that wait for each other; what a piece runs into, on whichever device
-/// tells it first.
+/// Errors: what a piece runs into, on whichever device tells it first.
 void run_stages(const LoadedProgram& program, const LoadedPrograms& devices,
                 std::span<RankBuffers> ranks, std::span<MicrobatchNumbers> numbers,
                 std::vector<pjrt::Event>& started, std::atomic<std::int64_t>& signs);

@@ -210,11 +210,6 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
   if (!request.gpu.empty() && plugin_of(config).empty())
     problems.add(text("--gpu ", request.gpu, " is for --device pjrt:cuda, and device is ",
                       config.device, "; give both, or leave --gpu out"));
-  if (!request.gpu.empty() && config.parallel.pipeline > 1)
-    problems.add(text("--gpu ", request.gpu, " compiles no pipelines yet, and ",
-                      "pipeline-model-parallel-size is ", config.parallel.pipeline,
-                      "; give 1, or leave --gpu out"),
-                 {"pipeline-model-parallel-size"});
   problems.raise();
   for (const std::string& notice : notices) console.err << "notice: " << notice << "\n";
   return config;
@@ -223,7 +218,8 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
 /// By the compiler of the plugin, for the GPU of --gpu.
 CompiledBytes compile_for_gpu(const RunConfig& config, const PlanRequest& request,
                               const Compiled& compiled) {
-  return compile_for_gpu(accelerator_options(config), request.gpu, compiled.plan, kTrainProgram);
+  return compile_for_gpu(accelerator_options(config), request.gpu, plans_of(compiled),
+                         kTrainProgram);
 }
 
 void print_automatic(const RunConfig& config, const PlanRequest& request, Console& console) {

@@ -89,6 +89,16 @@ std::string parts_text(const MemoryUse& memory) {
   return join(out);
 }
 
+/// What the devices' compiler says, and of a pipeline each stage beside our own plan.
+std::string compiled_lines(const CompiledBytes& compiled, const PlanReport& r) {
+  std::string out = line_of("  as compiled", to_text(compiled));
+  for (std::size_t s = 0; r.pipeline && s < compiled.stages.size(); ++s)
+    out += line_of(text("    stage ", s),
+                   text(bytes_text(compiled.stages[s].peak()), ", planned ",
+                        bytes_text(r.pipeline->stages[s].facts.rank.peak_bytes)));
+  return out;
+}
+
 std::string memory_lines(const PlanReport& r, const RunConfig& config) {
   const std::string where = r.pipeline           ? text("of a device of stage ", r.stage)
                             : r.mesh.devices > 1 ? "of each device"
@@ -100,8 +110,7 @@ std::string memory_lines(const PlanReport& r, const RunConfig& config) {
   if (r.host.file > 0) out += line_of("  in a file", bytes_text(r.host.file));
   if (r.save_copy_bytes > 0)
     out += line_of("  beside it", text(bytes_text(r.save_copy_bytes), " to save from"));
-  if (r.compiled) out += line_of("  as compiled", to_text(*r.compiled));
-  return out;
+  return r.compiled ? out + compiled_lines(*r.compiled, r) : out;
 }
 
 std::string time_lines(const PlanReport& r, const Machine& machine) {

@@ -75,7 +75,8 @@ struct Piece {
 };
 /// The programs of all stages of a pipeline as modules, by stage, in an order in which they could
 /// run. A region of the loop runs once for each micro-batch, in the order of the stage's actions;
-/// its sums are handed from one to the next. Between levels of a region values go as slots.
+/// its sums are handed from one to the next, and what they begin with is a piece of Begin's. Between
+/// levels of a region values go as slots.
 ///
 /// Next values of states count behind the step. A state donates its buffer where no later piece of
 /// its stage reads it.
@@ -83,11 +84,6 @@ struct Piece {
 std::vector<std::vector<Piece>> staged_modules(const std::string& name,
                                                const std::vector<Program>& stages,
                                                const EmitOptions& options = {});
-
-/// What the sums of a stage's pieces begin with: no arguments, and each Sum once as a result. Without
-/// results where there are no sums.
-Module first_sums(const std::string& name, const std::vector<Piece>& pieces,
-                  const EmitOptions& options = {});
 
 /// One node alone: its operands are arguments, its results the results. `microbatch`: which one it
 /// runs in.

@@ -221,6 +221,21 @@ bool reads_state(const Graph& graph, const std::string& path) {
   return false;
 }
 
+/// What the sums of these pieces begin with: no arguments, and each Sum once as a result.
+Module first_sums(const std::string& name, const std::vector<Piece>& pieces, const Mesh& mesh,
+                  const EmitOptions& options) {
+  ModuleText text(name, mesh, options);
+  std::set<std::string> known;
+  for (const Piece& piece : pieces) {
+    for (const Port& port : piece.module.arguments) {
+      if (port.kind != Port::Kind::Sum || !known.insert(port.name).second) continue;
+      const Type type = type_of(port.result.type);
+      text.result(port, text.code().identity(port.monoid, type.element, type.shape));
+    }
+  }
+  return text.finish();
+}
+
 std::vector<Piece> pieces_of_stage(const std::string& name, const Program& program,
                                    const std::vector<LeveledRegion>& regions,
                                    const EmitOptions& options) {
@@ -244,6 +259,8 @@ std::vector<Piece> pieces_of_stage(const std::string& name, const Program& progr
       out.push_back({regions[r].region->kind, regions[r].region->chunk, level, std::move(module)});
     }
   }
+  Module sums = first_sums(text(name, "_sums"), out, program.mesh(), options);
+  if (!sums.results.empty()) out.insert(out.begin(), {RegionKind::Begin, 0, 0, std::move(sums)});
   return out;
 }
 
@@ -267,21 +284,6 @@ std::vector<std::vector<Piece>> staged_modules(const std::string& name,
     out.push_back(pieces_of_stage(text(name, "_stage", s), stages[s], regions[s], options));
   }
   return out;
-}
-
-Module first_sums(const std::string& name, const std::vector<Piece>& pieces,
-                  const EmitOptions& options) {
-  check(!pieces.empty(), "a stage of ", name, " without pieces");
-  ModuleText text(name, pieces[0].module.mesh, options);
-  std::set<std::string> known;
-  for (const Piece& piece : pieces) {
-    for (const Port& port : piece.module.arguments) {
-      if (port.kind != Port::Kind::Sum || !known.insert(port.name).second) continue;
-      const Type type = type_of(port.result.type);
-      text.result(port, text.code().identity(port.monoid, type.element, type.shape));
-    }
-  }
-  return text.finish();
 }
 
 }  // namespace tessera::hlo

@@ -58,11 +58,11 @@ class WholePlans {
   }
 
   /// From now on a plan takes what the compiler of the devices says.
-  void correct(const Candidate& candidate, std::int64_t bytes) {
+  void correct(const Candidate& candidate, const CompiledBytes& bytes) {
     std::optional<Verdict>& known =
         known_.at(to_toml(with(question_.base, candidate.considered.choice)));
-    std::ranges::fill(known->peak_bytes, bytes);
-    std::ranges::fill(known->capped_bytes, bytes);
+    std::ranges::transform(bytes.stages, known->peak_bytes.begin(), &StageBytes::peak);
+    known->capped_bytes = known->peak_bytes;
   }
 
  private:
@@ -185,7 +185,7 @@ PlanAnswer plan_for(const PlanQuestion& question, const DeviceOf& device_of) {
     out.by_compiler = question.ask_compiler(out.config, *out.compiled);
     if (!question.cap || out.by_compiler->peak() <= *question.room()) break;
     Candidate& last = refuted.emplace_back(out.best());
-    whole.correct(last, out.by_compiler->peak());
+    whole.correct(last, *out.by_compiler);
     last.verdict = *whole.verdict(last.considered.choice);
     if (std::ssize(refuted) == question.limits.whole_plans) refuse(question, refuted);
     search();

@@ -37,10 +37,10 @@ Error* from_host(ClientBufferFromHostBuffer* of) {
   auto buffer = std::make_unique<Buffer>();
   buffer->type = of->type;
   buffer->dims.assign(of->dims.items, of->dims.items + of->dims.count);
-  const std::size_t bytes = bytes_of(of->type, buffer->dims);
-  buffer->bytes.resize(bytes);
-  if (bytes > 0) std::memcpy(buffer->bytes.data(), of->data, bytes);
   buffer->device = of->device;
+  const std::size_t bytes = bytes_of(of->type, buffer->dims);
+  buffer->take(std::vector<char>(bytes));
+  if (bytes > 0) std::memcpy(buffer->bytes.data(), of->data, bytes);
   buffer->memory = of->memory == nullptr ? of->device->memory_list[0] : of->memory;
   of->buffer = buffer.release();
   of->done_with_data = new Event;
@@ -59,7 +59,7 @@ Error* destroy_buffer(BufferDestroy* of) {
 }
 Error* remove_buffer(BufferDelete* of) {
   of->of->deleted = true;
-  of->of->bytes.clear();
+  of->of->give();
   return nullptr;
 }
 Error* is_deleted(BufferIsDeleted* of) {
@@ -95,8 +95,8 @@ Buffer* copy_of(const Buffer& from, Device* device, Memory* memory) {
   auto* const out = new Buffer;
   out->type = from.type;
   out->dims = from.dims;
-  out->bytes = from.bytes;
   out->device = device;
+  out->take(from.bytes);
   out->memory = memory;
   return out;
 }

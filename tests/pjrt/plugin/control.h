@@ -1,8 +1,10 @@
 #pragma once
 /// How tests steer the plugin of tests/pjrt/plugin: what fails, what is missing, what is still alive.
 
+#include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "tessera/pjrt/c/api.h"
@@ -30,6 +32,8 @@ struct Control {
   std::atomic<int> executions = 0;  // that were started
   bool joins = true;                // options that name other processes are looked at
   int devices = 1;                  // of a client whose options do not say it
+  /// Bytes of buffers on each of the first devices, now and at most.
+  std::array<std::atomic<std::int64_t>, 8> bytes = {}, most_bytes = {};
   /// Objects that were made and not destroyed, errors and events among them.
   std::atomic<int> alive = 0;
   /// The table, which may be changed before the plugin is loaded, and calls of it after.

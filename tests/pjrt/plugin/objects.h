@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "pjrt/plugin/control.h"
@@ -76,6 +77,27 @@ struct Buffer : Counted {
   Device* device = nullptr;
   Memory* memory = nullptr;
   bool deleted = false;
+
+  ~Buffer() { give(); }
+  /// Bytes count on the device from where it takes them to where it gives them away.
+  void take(std::vector<char> more) {
+    bytes = std::move(more);
+    count(static_cast<std::int64_t>(bytes.size()));
+  }
+  std::vector<char> give() {
+    count(-static_cast<std::int64_t>(bytes.size()));
+    return std::exchange(bytes, {});
+  }
+
+ private:
+  void count(std::int64_t more) {
+    const auto id = static_cast<std::size_t>(device == nullptr ? -1 : device->description.id);
+    if (id >= control().bytes.size()) return;
+    const std::int64_t now = control().bytes[id] += more;
+    std::atomic<std::int64_t>& most = control().most_bytes[id];
+    for (std::int64_t known = most; known < now && !most.compare_exchange_weak(known, now);) {
+    }
+  }
 };
 struct Executable : Counted {
   ProgramText program;

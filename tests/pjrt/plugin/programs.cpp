@@ -288,11 +288,11 @@ Floats result_of(const LoadedExecutableExecute& run, std::size_t device) {
   return out;
 }
 
+/// Without bytes.
 Buffer* new_buffer(ElementType type, std::vector<std::int64_t> dims, Device* device) {
   auto* const out = new Buffer;
   out->type = type;
   out->dims = std::move(dims);
-  out->bytes.resize(bytes_of(type, out->dims));
   out->device = device;
   out->memory = device->memory_list[0];
   return out;
@@ -322,13 +322,13 @@ void run_module(const LoadedExecutableExecute& run, std::size_t device) {
     Buffer* const out = new_buffer(result.type, result.dims, run.executable->devices[device]);
     run.outputs[device][i] = out;
     if (result.taken < 0) {
+      out->take(std::vector<char>(bytes_of(out->type, out->dims)));
       fill_with_ones(*out);
       continue;
     }
     Buffer& taken = *run.arguments[device][static_cast<std::size_t>(result.taken)];
-    out->bytes = std::move(taken.bytes);
+    out->take(taken.give());
     out->memory = taken.memory;
-    taken.bytes.clear();
     taken.deleted = true;
   }
 }
@@ -336,6 +336,7 @@ void run_module(const LoadedExecutableExecute& run, std::size_t device) {
 void run_named(const LoadedExecutableExecute& run, std::size_t device, const Floats& result) {
   Buffer& first = *run.arguments[device][0];
   Buffer* const out = new_buffer(ElementType::F32, first.dims, first.device);
+  out->take(std::vector<char>(bytes_of(out->type, out->dims)));
   if (!out->bytes.empty()) std::memcpy(out->bytes.data(), result.data(), out->bytes.size());
   out->memory = first.memory;
   run.outputs[device][0] = out;
