@@ -61,6 +61,31 @@ TEST(AskCompiler, RefutesWhatItDoesNotFit) {
   EXPECT_NE(to_json(with, question).find("\"compiled\""), std::string::npos);
 }
 
+/// Every stage has its say: one that does not fit refutes the plan.
+TEST(AskCompiler, LooksAtAllStages) {
+  PlanQuestion question = small_question(std::int64_t{1} << 30);
+  question.base.parallel.pipeline = 2;
+  question.base.given["pipeline-model-parallel-size"] = "--pipeline-model-parallel-size 2";
+  int asked = 0;
+  question.ask_compiler = [&](const RunConfig& config, const Compiled& compiled) {
+    EXPECT_EQ(config.parallel.pipeline, 2);
+    for (const Plan* plan : plans_of(compiled))
+      EXPECT_NE(plan->program(kTrainProgram).local, nullptr) << "stage " << plan->stage();
+    CompiledBytes out;
+    out.stages.resize(2);
+    out.stages[0].argument = 1000;
+    out.stages[1].argument = asked++ == 0 ? std::int64_t{2} << 30 : 3000;
+    return out;
+  };
+  const PlanAnswer answer = answer_to(question);
+  EXPECT_EQ(asked, 2);
+  ASSERT_EQ(answer.found.refuted.size(), 1U);
+  EXPECT_EQ(answer.found.refuted[0].verdict.peak_bytes,
+            (std::vector<std::int64_t>{1000, std::int64_t{2} << 30}));
+  const std::string said = to_text(answer, question);
+  EXPECT_NE(said.find("as compiled 2.93 KiB of a device of stage 1"), std::string::npos) << said;
+}
+
 TEST(AskCompiler, RefusesWhereItFitsNothing) {
   PlanQuestion question = small_question(std::int64_t{1} << 30);
   question.limits.whole_plans = 2;

@@ -227,8 +227,6 @@ void print_automatic(const RunConfig& config, const PlanRequest& request, Consol
   question.margin = request.memory_margin;
   question.on_progress = search_progress(console);
   if (!request.gpu.empty()) {
-    question.base.parallel.pipeline = 1;
-    question.base.given.try_emplace("pipeline-model-parallel-size", "--gpu");
     question.ask_compiler = [&](const RunConfig& of, const Compiled& compiled) {
       console.err << "compiling the best plan for " << request.gpu << "\n";
       return compile_for_gpu(of, request, compiled);

@@ -67,7 +67,11 @@ std::string memory_text(const PlanAnswer& answer, const PlanQuestion& question) 
     return std::ranges::all_of(
         stages, [&](const StageFacts& stage) { return stage.memory.*part.bytes == 0; });
   });
-  std::string out = text("memory of a device, by stage\n", format("  %5s %12s", "stage", "peak"));
+  const auto compiled_cell = [&](const std::string& value) {
+    return answer.by_compiler ? format(" %12s", value.c_str()) : "";
+  };
+  std::string out = text("memory of a device, by stage\n", format("  %5s %12s", "stage", "peak"),
+                         compiled_cell("as compiled"));
   const auto cell = [](const MemoryPart& part, const std::string& value) {
     return format(" %*s", std::max(12, static_cast<int>(std::string_view(part.name).size())),
                   value.c_str());
@@ -76,6 +80,7 @@ std::string memory_text(const PlanAnswer& answer, const PlanQuestion& question) 
   out += "\n";
   for (std::size_t s = 0; s < stages.size(); ++s) {
     out += format("  %5zu %12s", s, bytes_text(stages[s].rank.peak_bytes).c_str());
+    if (answer.by_compiler) out += compiled_cell(bytes_text(answer.by_compiler->stages[s].peak()));
     for (const MemoryPart& part : parts)
       out += cell(part, bytes_text(stages[s].memory.*part.bytes));
     out += "\n";

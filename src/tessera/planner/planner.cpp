@@ -61,7 +61,8 @@ class WholePlans {
   void correct(const Candidate& candidate, const CompiledBytes& bytes) {
     std::optional<Verdict>& known =
         known_.at(to_toml(with(question_.base, candidate.considered.choice)));
-    std::ranges::transform(bytes.stages, known->peak_bytes.begin(), &StageBytes::peak);
+    known->peak_bytes.clear();
+    for (const StageBytes& stage : bytes.stages) known->peak_bytes.push_back(stage.peak());
     known->capped_bytes = known->peak_bytes;
   }
 
