@@ -101,8 +101,16 @@ double attention_distance(const pjrt::Client& client, const WriteNode& write) {
 }
 
 void require_attention(const pjrt::Client& client, const hlo::EmitOptions& options) {
-  const double apart = attention_distance(
-      client, [&](const Graph& graph, NodeId id) { return hlo::node_module(graph, id, options); });
+  const auto kernels = [&](const Graph& graph, NodeId id) {
+    return hlo::node_module(graph, id, options);
+  };
+  double apart = 0;
+  try {
+    apart = attention_distance(client, kernels);
+  } catch (const Error& error) {
+    throw error.with(
+        "in attention by its vendor's kernels; --no-graph-optimization leaves them out");
+  }
   if (apart <= kRight) return;
   fail(Fault::Resource, client.plugin().file(), ": attention by kernels of ",
        client.local_devices()[0].kind, "'s vendor lies ", apart,

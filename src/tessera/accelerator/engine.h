@@ -54,7 +54,7 @@ class AcceleratorEngine final : public Engine {
   std::shared_ptr<Session> session_;
   std::vector<std::unique_ptr<Runnable>> runnables_;
   const ProgramPlan* last_ = nullptr;  // whose metrics can be read
-  mutable std::int64_t host_bytes_ = 0;
+  std::int64_t host_bytes_ = 0;
   std::vector<std::byte> written_;  // a state, until end_write
 };
 

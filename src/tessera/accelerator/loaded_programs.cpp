@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "tessera/accelerator/board.h"
+#include "tessera/accelerator/check_attention.h"
 #include "tessera/accelerator/plugin_work.h"
 #include "tessera/accelerator/program_modules.h"
 #include "tessera/accelerator/session.h"
@@ -117,6 +118,8 @@ LoadedProgram LoadedPrograms::compile(const std::vector<std::shared_ptr<const Pl
   std::vector<const Plan*> of_stages;
   for (int s = 0; s < plan.stages; ++s) of_stages.push_back(plans[at(plan.rank_of(s, 0))].get());
   ProgramModules modules = modules_of(of_stages, plan.programs[number].name, target());
+  if (modules.call_kernels())
+    std::call_once(checked_kernels_, [&] { require_attention(client_, modules.options); });
   LoadedProgram out{{}, std::move(modules.starts)};
   for (int s = 0; s < plan.stages; ++s) {
     std::vector<LoadedModule>& stage = out.stages.emplace_back();

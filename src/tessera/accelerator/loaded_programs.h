@@ -101,6 +101,7 @@ class LoadedPrograms : public std::enable_shared_from_this<LoadedPrograms> {
   ProgramCache cache_;
   std::chrono::milliseconds patience_;
   PluginThreads threads_;
+  mutable std::once_flag checked_kernels_;
   std::atomic<int> under_way_ = 0;
   mutable std::mutex mutex_;
   std::shared_ptr<Opening> opening_;  // while ranks meet

@@ -53,11 +53,20 @@ const Program& local_of(const Plan& plan, std::string_view program) {
 
 bool reaches_pinned_host(std::string_view platform) { return ability_of(platform).pinned_host; }
 
+bool ProgramModules::call_kernels() const {
+  for (const std::vector<hlo::Piece>& pieces : stages) {
+    for (const hlo::Piece& piece : pieces)
+      if (piece.module.text.find("custom_call @__cudnn$") != std::string::npos) return true;
+  }
+  return false;
+}
+
 ProgramModules modules_of(std::span<const Plan* const> plans, std::string_view program,
                           const Target& target) {
   const std::string name(program);
   const hlo::EmitOptions options = emit_options(*plans[0], target);
   ProgramModules out;
+  out.options = options;
   std::vector<Actions> actions;
   if (plans.size() == 1) {
     hlo::Module whole = hlo::whole_module(name, local_of(*plans[0], program), options);

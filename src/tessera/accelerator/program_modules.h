@@ -23,6 +23,10 @@ struct Target {
 struct ProgramModules {
   std::vector<std::vector<hlo::Piece>> stages;
   std::vector<hlo::Start> starts;
+  hlo::EmitOptions options;
+
+  /// True where they call kernels of the device's vendor.
+  bool call_kernels() const;
 };
 /// `plans`: of a rank of each stage; they keep what programs compute (ProgramPlan::local). Errors: as hlo::whole_module.
 ProgramModules modules_of(std::span<const Plan* const> plans, std::string_view program,

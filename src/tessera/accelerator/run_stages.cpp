@@ -101,11 +101,18 @@ class StagesRun {
       case Port::Kind::Slot: left_[hlo::key_of(port, start)] = std::move(shards); break;
       case Port::Kind::Message: left_[hlo::key_of(port, start)] = sent(port, shards); break;
       case Port::Kind::Metric:
-        for (std::size_t r = 0; r < shards.size(); ++r)
-          rank(start.stage, r).metrics[port.name] = std::move(shards[r]);
+        for (std::size_t r = 0; r < shards.size(); ++r) read_metric(port, start, r, shards[r]);
+        metrics_.push_back(std::move(shards));
         break;
       default: throw Broken(text("a piece leaves ", port));
     }
+  }
+
+  /// Behind what computes it, without asking the host.
+  void read_metric(const Port& port, const hlo::Start& start, std::size_t r,
+                   const pjrt::Buffer& value) {
+    HostTensor& host = rank(start.stage, r).metrics[port.name] = HostTensor(port.result.type);
+    started_.push_back(value.start_read(host.bytes()));
   }
 
   /// From each rank to that of the other stage with its coordinates.
@@ -122,6 +129,7 @@ class StagesRun {
   std::span<MicrobatchNumbers> numbers_;
   std::vector<pjrt::Event>& started_;
   std::atomic<std::int64_t>& signs_;
+  std::vector<Shards> metrics_;           // while they are read
   std::map<hlo::ValueKey, Shards> left_;  // by pieces, for later ones; of states next values
 };
 

@@ -12,6 +12,7 @@
 #include "tessera/accelerator/loaded_programs.h"
 #include "tessera/comm/communicator.h"
 #include "tessera/pjrt/buffer.h"
+#include "tessera/tensor/host_tensor.h"
 
 namespace tessera {
 
@@ -20,7 +21,8 @@ using Buffers = std::map<std::string, pjrt::Buffer, std::less<>>;
 
 /// What a rank has on its device.
 struct RankBuffers {
-  Buffers states, batch, metrics;
+  Buffers states, batch;
+  std::map<std::string, HostTensor, std::less<>> metrics;  // on the host, as of the last run
 };
 
 /// Of a stage: each micro-batch's number, on the devices of its ranks.
