@@ -245,8 +245,8 @@ TEST(Config, TwoKindsOf16BitFloatsAreBothNamed) {
 
 TEST(Config, Tf32IsForGpus) {
   EXPECT_EQ(problems_of({}, {flag("tf32", "true")}),
-            std::vector<std::string>{"--tf32 is for products on GPUs, and device is cpu; leave "
-                                     "--tf32 out, or give --device pjrt:cuda"});
+            std::vector<std::string>{"tf32 is for products on GPUs, and device is cpu; leave tf32 "
+                                     "out, or give device pjrt:cuda"});
   EXPECT_TRUE(problems_of({}, {flag("tf32", "true"), flag("device", "pjrt:cuda")}).empty());
 }
 
