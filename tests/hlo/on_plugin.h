@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,18 +15,19 @@
 
 namespace tessera::test {
 
-/// The plugin's eight devices; null where it is not there.
+/// The plugin's eight devices; null where it is not there. Never destroyed: at the end of the process
+/// what the plugin needs for that may be gone.
 inline const pjrt::Client* cpu_plugin() {
-  static const std::unique_ptr<pjrt::Client> kClient = []() -> std::unique_ptr<pjrt::Client> {
+  static const pjrt::Client* const kClient = []() -> const pjrt::Client* {
     try {
       const std::string file = pjrt::find_plugin("cpu", repo_file("build/plugins"));
       const pjrt::NamedValues options = {{"cpu_device_count", std::int64_t{8}}};
-      return std::make_unique<pjrt::Client>(pjrt::load_plugin(file), options);
+      return new pjrt::Client(pjrt::load_plugin(file), options);
     } catch (const Error&) {
       return nullptr;
     }
   }();
-  return kClient.get();
+  return kClient;
 }
 
 inline constexpr const char* kNoPlugin =

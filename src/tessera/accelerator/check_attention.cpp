@@ -63,7 +63,8 @@ Tensors results(const pjrt::Client& client, const OpDef& op, bool causal, const 
   return out;
 }
 
-/// The worst of all; infinite where a number is none.
+/// The worst of all; infinite where a number is none, or all that is right are 0, as of a device
+/// that computes nothing.
 double distance(const Tensors& got, const Tensors& want) {
   double out = 0;
   for (std::size_t i = 0; i < want.size(); ++i) {
@@ -74,6 +75,7 @@ double distance(const Tensors& got, const Tensors& want) {
       apart = std::max(apart, off);
       largest = std::max(largest, std::abs(want[i].at(k)));
     }
+    if (largest == 0) return std::numeric_limits<double>::infinity();
     out = std::max(out, apart / largest);
   }
   return out;

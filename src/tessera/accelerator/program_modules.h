@@ -28,7 +28,8 @@ struct ProgramModules {
   /// True where they call kernels of the device's vendor.
   bool call_kernels() const;
 };
-/// `plans`: of a rank of each stage; they keep what programs compute (ProgramPlan::local). Errors: as hlo::whole_module.
+/// `plans`: of a rank of each stage; they keep what programs compute (ProgramPlan::local). Errors: as
+/// of hlo::whole_module.
 ProgramModules modules_of(std::span<const Plan* const> plans, std::string_view program,
                           const Target& target);
 

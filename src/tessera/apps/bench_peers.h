@@ -14,8 +14,8 @@ namespace tessera {
 class Peers {
  public:
   /// Makes what they read in `folder`, and holds the losses of some steps in f32, without dropout and
-  /// of one sample where the run has a micro-batch, against ours. Where they differ, or a part of it fails, problems() say so, and those peers are
-  /// none. `python`: with PyTorch or JAX. `run`: complete, but its vocabulary may be open.
+  /// of one sample where the run has a micro-batch, against ours. Where they differ, or a part of it
+  /// fails, problems() say so, and those peers are none. `python`: with PyTorch or JAX. `run`: complete, but its vocabulary may be open.
   Peers(const std::string& python, const RunConfig& run, const TurnLength& length,
         const std::string& folder, const std::atomic<bool>& stop);
 

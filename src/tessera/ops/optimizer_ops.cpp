@@ -115,18 +115,16 @@ void sgd_reference(RefCall& c) {
 
 // ---- the same as ops
 
-/// A moment as it is left, which is what the parameter's step is made of: were that made of `after`,
-/// a compiler would compute `after` twice, and copy `before`, which the first of them overwrites.
-Value left(Value ok, Value after, Value before) { return select(ok, after, before); }
-
+/// Moments as they are left, of which the parameter's step is made: were it made of the new ones, a
+/// compiler would compute those twice, and copy the old ones, which the first of them overwrites.
 struct Moments {
   Value m, v;
 };
 
 Moments moments_left(const ExpandCall& e, Value g, Value ok) {
   const double beta1 = e.call.number("beta1"), beta2 = e.call.number("beta2");
-  return {left(ok, e.in(1) * beta1 + g * (1 - beta1), e.in(1)),
-          left(ok, e.in(2) * beta2 + g * g * (1 - beta2), e.in(2))};
+  return {select(ok, e.in(1) * beta1 + g * (1 - beta1), e.in(1)),
+          select(ok, e.in(2) * beta2 + g * g * (1 - beta2), e.in(2))};
 }
 
 Value step_by(const ExpandCall& e, const Moments& n, Value correction1, Value correction2) {
@@ -160,7 +158,7 @@ void expand_sgd(ExpandCall& e) {
   const double momentum = e.call.number("momentum");
   const Value p = e.in(0), ok = e.in(5);
   const Value g = e.in(2) * e.in(4) + p * e.call.number("weight_decay");
-  const Value u = left(ok, e.in(1) * momentum + g, e.in(1));
+  const Value u = select(ok, e.in(1) * momentum + g, e.in(1));
   const Value step = e.call.flag("nesterov") ? g + u * momentum : u;
   set_results(e, {select(ok, p - e.in(3) * step, p), u});
 }
