@@ -151,7 +151,7 @@ TEST(Engine, SaysWhatMemoryIsWanted) {
        "temporaries 400 B), and ",
        0},
       {"PJRT_LoadedExecutable_Execute", "program train wants 445 B", 1},
-      {"PJRT_Event_Await", "program train wants 445 B", 4},
+      {"PJRT_Event_OnReady", "program train wants 445 B", 4},
       {"PJRT_Client_BufferFromHostBuffer", "program train wants 445 B", 2},
   };
   for (const auto& row : cases) {
@@ -210,8 +210,8 @@ TEST(Engine, ADeviceHangs) {
       {"one alone", false, {1, 1}, "plugin.so: program init shows no sign of life for 0.2 s: "},
       {"of two", false, {2, 1}, "plugin.so: program init shows no sign of life for 0.2 s: "},
       {"of two stages", false, {2, 2}, "plugin.so: program init shows no sign of life for 0.2 s: "},
-      {"one fails", true, {2, 1}, "PJRT_Event_Await: INTERNAL: device 1 fell off the bus"},
-      {"one stage fails", true, {2, 2}, "PJRT_Event_Await: INTERNAL: device 1 fell off the bus"},
+      {"one fails", true, {2, 1}, "PJRT_Event_OnReady: INTERNAL: device 1 fell off the bus"},
+      {"one stage fails", true, {2, 2}, "PJRT_Event_OnReady: INTERNAL: device 1 fell off the bus"},
   };
   for (const auto& row : cases) {
     SCOPED_TRACE(row.what);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <set>
 
 #include "pjrt/test_plugin.h"
@@ -25,7 +26,9 @@ void use_buffer(const Client& client) {
   EXPECT_EQ(buffer.device(), 0);
   EXPECT_EQ(buffer.memory_kind(), "pinned_host");
   const Event ready = buffer.ready();
-  EXPECT_TRUE(ready.ready());
+  std::promise<std::exception_ptr> told;
+  ready.tell([&](std::exception_ptr failure) { told.set_value(std::move(failure)); });
+  EXPECT_EQ(told.get_future().get(), nullptr);
   ready.wait();
   EXPECT_EQ(buffer.copy_to(client.local_devices()[1]).device(), 1);
   EXPECT_EQ(buffer.copy_to(device, "device").memory_kind(), "device");

@@ -1,10 +1,10 @@
 #include "tessera/accelerator/run_stages.h"
 
-#include <algorithm>
-#include <chrono>
+#include <condition_variable>
+#include <exception>
 #include <map>
+#include <mutex>
 #include <span>
-#include <thread>
 #include <utility>
 
 #include "tessera/base/error.h"
@@ -25,7 +25,8 @@ class StagesRun {
  public:
   StagesRun(const LoadedProgram& program, const LoadedPrograms& devices,
             std::span<RankBuffers> ranks, std::span<MicrobatchNumbers> numbers,
-            std::vector<pjrt::Event>& started, std::atomic<std::int64_t>& signs)
+            std::vector<pjrt::Event>& started,
+            const std::shared_ptr<std::atomic<std::int64_t>>& signs)
       : program_(program),
         devices_(devices),
         ranks_(ranks),
@@ -42,7 +43,7 @@ class StagesRun {
     }
     pjrt::Execution execution = loaded.executable.start(arguments);
     for (pjrt::Event& event : execution.done) started_.push_back(std::move(event));
-    ++signs_;
+    ++*signs_;
     for (const int i : start.last) left_.erase(hlo::key_of(module.arguments[at(i)], start));
     for (std::size_t i = 0; i < module.results.size(); ++i)
       keep(module.results[i], start, shards_of(execution.results, i));
@@ -128,30 +129,37 @@ class StagesRun {
   std::span<RankBuffers> ranks_;
   std::span<MicrobatchNumbers> numbers_;
   std::vector<pjrt::Event>& started_;
-  std::atomic<std::int64_t>& signs_;
+  const std::shared_ptr<std::atomic<std::int64_t>>& signs_;
   std::vector<Shards> metrics_;           // while they are read
   std::map<hlo::ValueKey, Shards> left_;  // by pieces, for later ones; of states next values
 };
 
+/// What the plugin's threads tell of events.
+struct Ends {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::size_t missing;
+  std::exception_ptr failure;  // the first
+};
+
 /// In whichever order they end: one that does not may wait for a device whose event tells what went
 /// wrong there.
-void wait_for_all(std::vector<pjrt::Event>& events, std::atomic<std::int64_t>& signs) {
-  using Clock = std::chrono::steady_clock;
-  const Clock::time_point begin = Clock::now();
-  while (events.size() > 1) {
-    const auto ended = std::stable_partition(
-        events.begin(), events.end(), [](const pjrt::Event& event) { return !event.ready(); });
-    if (ended == events.end()) {
-      const Clock::duration waited = (Clock::now() - begin) / 64;
-      std::this_thread::sleep_for(std::clamp<Clock::duration>(waited, std::chrono::microseconds(20),
-                                                              std::chrono::milliseconds(1)));
-      continue;
-    }
-    std::for_each(ended, events.end(), [](const pjrt::Event& event) { event.wait(); });
-    events.erase(ended, events.end());
-    ++signs;
+void wait_for_all(std::vector<pjrt::Event>& events,
+                  const std::shared_ptr<std::atomic<std::int64_t>>& signs) {
+  const auto ends = std::make_shared<Ends>();
+  ends->missing = events.size();
+  for (const pjrt::Event& event : events) {
+    event.tell([ends, signs](std::exception_ptr failure) {
+      ++*signs;
+      const std::scoped_lock lock(ends->mutex);
+      --ends->missing;
+      if (failure != nullptr && ends->failure == nullptr) ends->failure = std::move(failure);
+      if (ends->missing == 0 || ends->failure != nullptr) ends->changed.notify_all();
+    });
   }
-  for (const pjrt::Event& last : events) last.wait();
+  std::unique_lock lock(ends->mutex);
+  ends->changed.wait(lock, [&] { return ends->missing == 0 || ends->failure != nullptr; });
+  if (ends->failure != nullptr) std::rethrow_exception(std::exchange(ends->failure, nullptr));
   events.clear();
 }
 
@@ -159,7 +167,8 @@ void wait_for_all(std::vector<pjrt::Event>& events, std::atomic<std::int64_t>& s
 
 void run_stages(const LoadedProgram& program, const LoadedPrograms& devices,
                 std::span<RankBuffers> ranks, std::span<MicrobatchNumbers> numbers,
-                std::vector<pjrt::Event>& started, std::atomic<std::int64_t>& signs) {
+                std::vector<pjrt::Event>& started,
+                const std::shared_ptr<std::atomic<std::int64_t>>& signs) {
   StagesRun run(program, devices, ranks, numbers, started, signs);
   for (const hlo::Start& start : program.starts) run.start(start);
   run.finish();

@@ -83,7 +83,7 @@ void Session::start(std::size_t program, int rank, Communicator* world) {
   const auto run = [self, started, program, signs] {
     self->naming_memory(program, [&] {
       run_stages(self->programs_[program], *self->devices_, self->ranks_, self->numbers_, *started,
-                 *signs);
+                 signs);
     });
   };
   try {

@@ -5,21 +5,58 @@
 
 namespace tessera::pjrt {
 
+namespace {
+
+/// Calls `work`; its errors say what was waited for.
+template <typename Work>
+void while_waiting(std::string_view what, const Work& work) {
+  try {
+    work();
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(error.with(text("while waiting for ", what)));
+  } catch (const Error& error) {
+    throw error.with(text("while waiting for ", what));
+  }
+}
+
+struct Told {
+  const Plugin* plugin;
+  std::string_view what;
+  Event::Listener listener;
+};
+
+/// Called by the plugin, once.
+void tell_listener(c::Error* error, void* user) {
+  const std::unique_ptr<Told> told(static_cast<Told*>(user));
+  std::exception_ptr failure;
+  try {
+    if (error != nullptr) {
+      while_waiting(told->what, [&] { c::fail_call(*told->plugin, c::Call::EventOnReady, error); });
+    }
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  told->listener(std::move(failure));
+}
+
+}  // namespace
+
 void Event::wait() const {
   if (!event_) return;
   auto await = c::arguments<c::EventAwait>();
   await.of = event_.get();
-  try {
-    c::call(event_.plugin(), await);
-  } catch (const OutOfMemory& error) {
-    throw OutOfMemory(error.with(text("while waiting for ", what_)));
-  } catch (const Error& error) {
-    throw error.with(text("while waiting for ", what_));
-  }
+  while_waiting(what_, [&] { c::call(event_.plugin(), await); });
 }
 
-bool Event::ready() const {
-  return !event_ || c::get<c::EventIsReady>(event_.plugin(), event_.get());
+void Event::tell(Listener listener) const {
+  if (!event_) return listener(nullptr);
+  auto told = std::make_unique<Told>(Told{&event_.plugin(), what_, std::move(listener)});
+  auto on_ready = c::arguments<c::EventOnReady>();
+  on_ready.event = event_.get();
+  on_ready.told = tell_listener;
+  on_ready.told_user = told.get();
+  while_waiting(what_, [&] { c::call(event_.plugin(), on_ready); });
+  static_cast<void>(told.release());  // tell_listener's, which may have run
 }
 
 }  // namespace tessera::pjrt

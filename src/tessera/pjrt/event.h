@@ -1,6 +1,9 @@
 #pragma once
 /// Something that a plugin does meanwhile.
 
+#include <exception>
+#include <functional>
+
 #include "tessera/pjrt/handle.h"
 
 namespace tessera::pjrt {
@@ -14,7 +17,11 @@ class Event {
 
   /// Waits. Errors: what happened meanwhile: a device that was lost, no memory, ...
   void wait() const;
-  bool ready() const;
+  /// Called with what wait() would throw, or null. It throws nothing itself, and calls no plugin.
+  using Listener = std::function<void(std::exception_ptr failure)>;
+  /// Calls `listener` once when it has ended, on a thread of the plugin or here, even after the event is
+  /// destroyed. Errors: of the call.
+  void tell(Listener listener) const;
 
  private:
   Handle<c::Event> event_;

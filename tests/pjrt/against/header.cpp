@@ -19,8 +19,8 @@ static_assert(offsetof(PJRT_Api, PJRT_Error_GetCode) == place(Call::ErrorGetCode
 static_assert(offsetof(PJRT_Api, PJRT_Plugin_Initialize) == place(Call::PluginInitialize));
 static_assert(offsetof(PJRT_Api, PJRT_Plugin_Attributes) == place(Call::PluginAttributes));
 static_assert(offsetof(PJRT_Api, PJRT_Event_Destroy) == place(Call::EventDestroy));
-static_assert(offsetof(PJRT_Api, PJRT_Event_IsReady) == place(Call::EventIsReady));
 static_assert(offsetof(PJRT_Api, PJRT_Event_Await) == place(Call::EventAwait));
+static_assert(offsetof(PJRT_Api, PJRT_Event_OnReady) == place(Call::EventOnReady));
 static_assert(offsetof(PJRT_Api, PJRT_Client_Create) == place(Call::ClientCreate));
 static_assert(offsetof(PJRT_Api, PJRT_Client_Destroy) == place(Call::ClientDestroy));
 static_assert(offsetof(PJRT_Api, PJRT_Client_PlatformName) == place(Call::ClientPlatformName));
@@ -115,8 +115,8 @@ static_assert(PJRT_Error_GetCode_Args_STRUCT_SIZE == ErrorGetCode::kSize);
 static_assert(PJRT_Plugin_Initialize_Args_STRUCT_SIZE == PluginInitialize::kSize);
 static_assert(PJRT_Plugin_Attributes_Args_STRUCT_SIZE == PluginAttributes::kSize);
 static_assert(PJRT_Event_Destroy_Args_STRUCT_SIZE == EventDestroy::kSize);
-static_assert(PJRT_Event_IsReady_Args_STRUCT_SIZE == EventIsReady::kSize);
 static_assert(PJRT_Event_Await_Args_STRUCT_SIZE == EventAwait::kSize);
+static_assert(PJRT_Event_OnReady_Args_STRUCT_SIZE == EventOnReady::kSize);
 static_assert(PJRT_Client_Create_Args_STRUCT_SIZE == ClientCreate::kSize);
 static_assert(PJRT_Client_Destroy_Args_STRUCT_SIZE == ClientDestroy::kSize);
 static_assert(PJRT_Client_PlatformName_Args_STRUCT_SIZE == ClientPlatformName::kSize);
@@ -203,9 +203,10 @@ static_assert(offsetof(PJRT_Plugin_Attributes_Args, attributes) ==
 static_assert(offsetof(PJRT_Plugin_Attributes_Args, num_attributes) ==
               offsetof(PluginAttributes, attributes.count));
 static_assert(offsetof(PJRT_Event_Destroy_Args, event) == offsetof(EventDestroy, of));
-static_assert(offsetof(PJRT_Event_IsReady_Args, event) == offsetof(EventIsReady, of));
-static_assert(offsetof(PJRT_Event_IsReady_Args, is_ready) == offsetof(EventIsReady, answer));
 static_assert(offsetof(PJRT_Event_Await_Args, event) == offsetof(EventAwait, of));
+static_assert(offsetof(PJRT_Event_OnReady_Args, event) == offsetof(EventOnReady, event));
+static_assert(offsetof(PJRT_Event_OnReady_Args, callback) == offsetof(EventOnReady, told));
+static_assert(offsetof(PJRT_Event_OnReady_Args, user_arg) == offsetof(EventOnReady, told_user));
 static_assert(offsetof(PJRT_Client_Create_Args, create_options) ==
               offsetof(ClientCreate, options.items));
 static_assert(offsetof(PJRT_Client_Create_Args, num_options) ==

@@ -12,8 +12,7 @@
 namespace tessera::pjrt {
 
 struct Control {
-  /// The call that fails, such as "PJRT_Client_Compile"; empty: none. Events fail at
-  /// PJRT_Event_Await.
+  /// The call that fails, such as "PJRT_Client_Compile"; empty: none.
   std::string fail_at;
   c::Code fail_code = c::Code::Internal;
   std::atomic<int> passing = 0;  // so many calls of it pass before one fails

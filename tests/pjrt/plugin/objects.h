@@ -44,10 +44,14 @@ struct Error : Counted {
   Code code = Code::Internal;
   std::string message;
 };
-struct Event : Counted {
+/// What an event is the end of.
+struct Work {
   bool of_execution = false;
   int device = -1;  // of an execution
   std::chrono::steady_clock::time_point ready = std::chrono::steady_clock::now();
+};
+struct Event : Counted {
+  Work work;
 };
 struct Memory {
   int id = 0;

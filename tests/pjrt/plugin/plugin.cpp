@@ -64,18 +64,32 @@ Error* destroy_event(EventDestroy* of) {
   delete of->of;
   return nullptr;
 }
-bool is_over(const Event& event) {
-  const bool held = control().hold || control().hold_device == event.device;
-  return !event.of_execution || (!held && std::chrono::steady_clock::now() >= event.ready);
+bool is_over(const Work& work) {
+  const bool held = control().hold || control().hold_device == work.device;
+  return !work.of_execution || (!held && std::chrono::steady_clock::now() >= work.ready);
+}
+void wait_for(const Work& work) {
+  while (!is_over(work)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+Error* failure_of(const Work& work) {
+  if (!work.of_execution || work.device != control().fail_device) return nullptr;
+  return error(Code::Internal, "device " + std::to_string(work.device) + " fell off the bus");
 }
 Error* await(EventAwait* of) {
-  while (!is_over(*of->of)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  if (of->of->of_execution && of->of->device == control().fail_device)
-    return error(Code::Internal, "device " + std::to_string(of->of->device) + " fell off the bus");
-  return nullptr;
+  wait_for(of->of->work);
+  return failure_of(of->of->work);
 }
-Error* is_ready(EventIsReady* of) {
-  of->answer = is_over(*of->of);
+/// The event may be destroyed meanwhile.
+Error* on_ready(EventOnReady* of) {
+  const auto tell = [work = of->event->work, told = of->told, user = of->told_user] {
+    wait_for(work);
+    told(failure_of(work), user);
+  };
+  if (is_over(of->event->work)) {
+    tell();
+  } else {
+    std::thread(tell).detach();
+  }
   return nullptr;
 }
 
@@ -112,7 +126,7 @@ tessera::pjrt::Control* tessera_test_control() {
     add<attributes>(table);
     add<destroy_event>(table);
     add<await>(table);
-    add<is_ready>(table);
+    add<on_ready>(table);
     add_client_calls(table);
     add_buffer_calls(table);
     add_program_calls(table);

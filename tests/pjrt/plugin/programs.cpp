@@ -364,9 +364,10 @@ Error* execute(LoadedExecutableExecute* run) {
     program.is_module ? run_module(*run, device) : run_named(*run, device, results[device]);
     if (run->done == nullptr) continue;
     run->done[device] = new Event;
-    run->done[device]->of_execution = true;
-    run->done[device]->device = run->executable->devices[device]->description.id;
-    run->done[device]->ready += control().late;
+    Work& work = run->done[device]->work;
+    work.of_execution = true;
+    work.device = run->executable->devices[device]->description.id;
+    work.ready += control().late;
   }
   return nullptr;
 }

@@ -60,7 +60,14 @@ struct PluginAttributes {
 
 using EventDestroy = Do<Call::EventDestroy, Event>;
 using EventAwait = Do<Call::EventAwait, Event>;
-using EventIsReady = Get<Call::EventIsReady, Event, bool>;
+struct EventOnReady {
+  static constexpr Call kCall = Call::EventOnReady;
+  static constexpr std::size_t kSize = 40;
+  Head head;
+  Event* event = nullptr;
+  void (*told)(Error*, void*) = nullptr;  // takes over the error
+  void* told_user = nullptr;
+};
 
 struct ClientCreate {
   static constexpr Call kCall = Call::ClientCreate;
