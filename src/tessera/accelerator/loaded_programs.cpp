@@ -145,6 +145,7 @@ std::shared_ptr<Session> LoadedPrograms::open(std::shared_ptr<const Plan> plan,
           " processes: stages on accelerators hand each other values within one process; start one "
           "with all --devices, or leave the stages out");
   const int rank = plan->rank;
+  std::int64_t ended = ended_calls();
   std::shared_ptr<Opening> opening;
   {
     const std::scoped_lock lock(mutex_);
@@ -166,7 +167,8 @@ std::shared_ptr<Session> LoadedPrograms::open(std::shared_ptr<const Plan> plan,
       }
     };
     call(
-        rank, work, [] {}, {}, world);
+        rank, ended, work, [] {}, {}, world);
+    ended = ended_calls();
   };
   if (processes_.all.size() == 1) {
     compile(From::KeptOrCompiler);
@@ -199,13 +201,42 @@ void LoadedPrograms::call_alone(std::function<void()> work, const std::string& n
       .wait(nullptr);
 }
 
-void LoadedPrograms::call(int rank, std::function<void()> work, std::function<void()> afterwards,
-                          const Patience& patience, Communicator* world) {
-  if (!processes_.leads(rank)) return work_together(threads_, {}, {}, {}, board_, world);
+void LoadedPrograms::call(int rank, std::int64_t ended, std::function<void()> work,
+                          std::function<void()> afterwards, const Patience& patience,
+                          Communicator* world) {
+  if (!processes_.leads(rank)) {
+    work_together(threads_, {}, {}, {}, board_, world);
+    return sleep_through_call(ended, world);
+  }
+  const std::shared_ptr<void> end(nullptr, [this](void*) { end_call(); });
   work_together(
       threads_, std::move(work),
       [counted = counted(), afterwards = std::move(afterwards)] { afterwards(); }, patience, board_,
       world);
+}
+
+std::int64_t LoadedPrograms::ended_calls() const {
+  const std::scoped_lock lock(mutex_);
+  return ended_calls_;
+}
+
+void LoadedPrograms::end_call() {
+  {
+    const std::scoped_lock lock(mutex_);
+    ++ended_calls_;
+  }
+  call_ended_.notify_all();
+}
+
+/// Of the rank that leads; where it fails, this one hears it where ranks meet.
+void LoadedPrograms::sleep_through_call(std::int64_t ended, Communicator* world) {
+  std::unique_lock lock(mutex_);
+  while (!call_ended_.wait_for(lock, kBetweenSigns, [&] { return ended_calls_ > ended; })) {
+    lock.unlock();
+    world->alive();
+    if (world->peer_failed()) return;
+    lock.lock();
+  }
 }
 
 void LoadedPrograms::give_up(std::shared_ptr<const Session> session) {

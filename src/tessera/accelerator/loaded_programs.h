@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -72,9 +74,12 @@ class LoadedPrograms : public std::enable_shared_from_this<LoadedPrograms> {
   Patience patience(const std::string& name,
                     std::shared_ptr<std::atomic<std::int64_t>> signs) const;
 
-  /// work_together, by the rank that leads.
-  void call(int rank, std::function<void()> work, std::function<void()> afterwards,
-            const Patience& patience, Communicator* world);
+  /// work_together, by the rank that leads, while the others of its process sleep, as it needs the
+  /// cores. `ended`: ended_calls(), before ranks last met. What the rank that leads runs into is its
+  /// own error alone.
+  void call(int rank, std::int64_t ended, std::function<void()> work,
+            std::function<void()> afterwards, const Patience& patience, Communicator* world);
+  std::int64_t ended_calls() const;
   /// Runs what is short and of one rank alone, with the patience of a run.
   void call_alone(std::function<void()> work, const std::string& name);
 
@@ -88,6 +93,8 @@ class LoadedPrograms : public std::enable_shared_from_this<LoadedPrograms> {
  private:
   struct Opening;
   std::shared_ptr<void> counted();
+  void end_call();
+  void sleep_through_call(std::int64_t ended, Communicator* world);
   bool keeps() const;
   Target target() const { return {client_.platform_name(), device(0).attributes}; }
   LoadedModule compiled(hlo::Module module, int stage, From from) const;
@@ -106,6 +113,8 @@ class LoadedPrograms : public std::enable_shared_from_this<LoadedPrograms> {
   mutable std::mutex mutex_;
   std::shared_ptr<Opening> opening_;  // while ranks meet
   std::vector<std::shared_ptr<const Session>> given_up_;
+  std::condition_variable call_ended_;
+  std::int64_t ended_calls_ = 0;
 };
 
 /// Returns when all ranks have come. What they wrote before is seen by all behind it.

@@ -15,7 +15,6 @@ namespace tessera {
 
 namespace {
 
-constexpr auto kBetweenSigns = std::chrono::milliseconds(20);
 constexpr auto kToEnd = std::chrono::seconds(1);
 
 }  // namespace

@@ -13,6 +13,9 @@
 
 namespace tessera {
 
+/// Who waits looks so often whether others have failed.
+constexpr auto kBetweenSigns = std::chrono::milliseconds(20);
+
 /// How long work may last without a sign of life.
 struct Patience {
   std::chrono::milliseconds time{0};  // 0: for ever

@@ -61,8 +61,9 @@ void Session::naming_memory(std::size_t program, const std::function<void()>& wo
 
 void Session::run(std::size_t program, int rank, Communicator* world) {
   try {
+    const std::int64_t ended = devices_->ended_calls();
     meet(world, "arguments of a program");
-    start(program, rank, world);
+    start(program, rank, ended, world);
     meet(world, "results of a program");
   } catch (...) {
     close();
@@ -70,7 +71,7 @@ void Session::run(std::size_t program, int rank, Communicator* world) {
   }
 }
 
-void Session::start(std::size_t program, int rank, Communicator* world) {
+void Session::start(std::size_t program, int rank, std::int64_t ended, Communicator* world) {
   const bool leads = devices_->processes().leads(rank);
   const auto self = shared_from_this();
   std::shared_ptr<void> running;  // while its run lasts, on whichever thread
@@ -88,7 +89,7 @@ void Session::start(std::size_t program, int rank, Communicator* world) {
   };
   try {
     devices_->call(
-        rank, run, [started, running = std::move(running)] { wait_quietly(*started); },
+        rank, ended, run, [started, running = std::move(running)] { wait_quietly(*started); },
         devices_->patience(text("program ", plans_[0]->programs[program].name), signs), world);
   } catch (...) {
     if (leads) give_up();

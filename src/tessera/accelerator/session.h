@@ -60,7 +60,7 @@ class Session : public std::enable_shared_from_this<Session> {
   void begin_run();
   void end_run();
   void close();
-  void start(std::size_t program, int rank, Communicator* world);
+  void start(std::size_t program, int rank, std::int64_t ended, Communicator* world);
 
   std::shared_ptr<LoadedPrograms> devices_;
   std::vector<std::shared_ptr<const Plan>> plans_;
