@@ -6,6 +6,7 @@
 
 #include "accelerator/test_run.h"
 #include "pjrt/real_plugin.h"
+#include "tessera/accelerator/compile_within.h"
 #include "tessera/accelerator/loaded_programs.h"
 #include "tessera/accelerator/program_modules.h"
 
@@ -90,6 +91,49 @@ TEST(StageBytes, CountTemporariesWhileTheirPieceRuns) {
   EXPECT_EQ(out[1].peak(), bare[1].peak());
 }
 
+/// Stage 1 is large, and less so with the leaner flags.
+struct OneLargeStage {
+  const ProgramModules modules = modules_of(stages_of({2, 2}), kTrainProgram, {"test"});
+  const std::vector<StageBytes> bare = bare_bytes(modules);
+  std::vector<int> anew = {};  // stages whose pieces were compiled with flags
+
+  std::vector<StageBytes> within(std::optional<std::int64_t> most, std::string_view platform) {
+    return compile_within(
+        most, modules, platform, [&](int stage, int piece, const pjrt::NamedValues& flags) {
+          const auto place = static_cast<std::size_t>(stage);
+          pjrt::CompiledMemory out =
+              bare_memory(modules.stages[place][static_cast<std::size_t>(piece)].module);
+          if (!flags.empty()) anew.push_back(stage);
+          if (stage == 1) out.temp = flags.empty() ? 1 << 30 : 1 << 10;
+          return out;
+        });
+  }
+};
+
+TEST(CompileWithin, CompilesStagesAnewThatAreTooLarge) {
+  OneLargeStage program;
+  const std::vector<StageBytes> out = program.within(1 << 29, "cuda");
+  EXPECT_EQ(program.anew, std::vector<int>(program.modules.stages[1].size(), 1));
+  EXPECT_TRUE(out[0].hides_latency);
+  EXPECT_FALSE(out[1].hides_latency);
+  EXPECT_EQ(out[0].peak(), program.bare[0].peak());
+  EXPECT_LE(out[1].peak(), program.bare[1].peak() + (1 << 10));
+}
+
+TEST(CompileWithin, LeavesWhatFitsAndWhatHasNoChoice) {
+  for (const auto& [most, platform] :
+       {std::pair<std::optional<std::int64_t>, const char*>{std::nullopt, "cuda"},
+        {std::int64_t{1} << 40, "rocm"},
+        {1, "test"}}) {
+    SCOPED_TRACE(platform);
+    OneLargeStage program;
+    const std::vector<StageBytes> out = program.within(most, platform);
+    EXPECT_TRUE(program.anew.empty());
+    EXPECT_TRUE(out[1].hides_latency);
+    EXPECT_GT(out[1].peak(), 1 << 30);
+  }
+}
+
 /// XLA's own figures for a GPU that is not here.
 TEST(StageBytes, OfStagesForAnH100) {
   const std::string plugin = pjrt::real_plugin("cuda");
@@ -105,6 +149,14 @@ TEST(StageBytes, OfStagesForAnH100) {
   for (std::size_t s = 0; s < bare.size(); ++s) {
     EXPECT_GE(compiled.stages[s].peak(), bare[s].peak()) << "stage " << s;
     EXPECT_LT(compiled.stages[s].peak(), 3 * bare[s].peak()) << "stage " << s;
+    EXPECT_TRUE(compiled.stages[s].hides_latency);
+  }
+  options.most_bytes = 1;
+  const CompiledBytes leaner =
+      compile_for_gpu(options, "NVIDIA H100 80GB HBM3", stages_of(on), kTrainProgram);
+  for (std::size_t s = 0; s < bare.size(); ++s) {
+    EXPECT_LE(leaner.stages[s].peak(), compiled.stages[s].peak()) << "stage " << s;
+    EXPECT_FALSE(leaner.stages[s].hides_latency);
   }
 }
 

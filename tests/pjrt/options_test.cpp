@@ -100,20 +100,24 @@ TEST(Options, RandomFieldsComeBack) {
   }
 }
 
-std::string description(const std::string& name, const std::string& platform) {
+std::string description(const std::string& name, const std::string& platform,
+                        const std::string& more = "") {
   const std::string nul(1, '\0');
-  return nul + "# words\n\ngpu_device_info {\n  core_count: 1\n}\nplatform_name: \"" + platform +
-         "\"\ndevice_description_str: \"" + name + "\"\n" + nul;
+  return nul + "# words\n\ngpu_device_info {\n  core_count: 1\n" + more + "}\nplatform_name: \"" +
+         platform + "\"\ndevice_description_str: \"" + name + "\"\n" + nul;
 }
 
 TEST(Gpus, AreFoundInAPlugin) {
   const std::string bytes = "\x7f ELF" + description("Two", "ROCM") + "code" +
-                            description("One", "CUDA") + std::string("\ngpu_device_info {\n cut");
+                            description("One", "CUDA", "  device_memory_size: 80\n") +
+                            std::string("\ngpu_device_info {\n cut");
   const auto found = c::find_gpu_descriptions(bytes);
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].name + " " + found[0].platform, "One CUDA");
   EXPECT_EQ(found[1].name + " " + found[1].platform, "Two ROCM");
   EXPECT_TRUE(starts_with(found[0].text, "# words"));
+  EXPECT_EQ(found[0].memory_bytes, 80);
+  EXPECT_EQ(found[1].memory_bytes, std::nullopt);
 }
 
 TEST(Gpus, DamagedBytesAreNoPlugin) {

@@ -8,12 +8,13 @@
 #include <numeric>
 
 #include "tessera/accelerator/board.h"
+#include "tessera/accelerator/compile_within.h"
 #include "tessera/accelerator/engine.h"
 #include "tessera/accelerator/plugin_work.h"
 #include "tessera/accelerator/product_rate.h"
 #include "tessera/accelerator/program_modules.h"
-#include "tessera/accelerator/stage_bytes.h"
 #include "tessera/base/error.h"
+#include "tessera/base/index.h"
 #include "tessera/base/text.h"
 #include "tessera/comm/share_text.h"
 #include "tessera/pjrt/plugin.h"
@@ -76,6 +77,13 @@ std::string devices_text(const pjrt::Client& client) {
   return join(out, "; ");
 }
 
+/// What a run may take of a device's memory.
+std::optional<std::int64_t> share_of(std::optional<std::int64_t> bytes) {
+  if (!bytes) return bytes;
+  return static_cast<std::int64_t>(static_cast<double>(kShareOfMemory) *
+                                   static_cast<double>(*bytes));
+}
+
 /// So many of a GPU, on hosts as many are usually put into.
 pjrt::Topology topology_of(const pjrt::Plugin& plugin, std::string_view gpu, int gpus) {
   const int hosts = gpus % kGpusOfHost == 0 ? gpus / kGpusOfHost : 1;
@@ -88,15 +96,14 @@ class CompiledOnce {
   CompiledOnce(const pjrt::Topology& topology, const pjrt::Plugin& plugin)
       : topology_(topology), flags_(pjrt::flags_for(plugin)) {}
 
-  pjrt::CompiledMemory memory(const hlo::Module& module) {
-    const std::string all_but_name = module.text.substr(module.text.find(" attributes"));
+  pjrt::CompiledMemory memory(const hlo::Module& module, const pjrt::NamedValues& more_flags) {
+    pjrt::CompileOptions options{.num_replicas = static_cast<int>(module.replicas()),
+                                 .flags = flags_};
+    options.flags.insert(options.flags.end(), more_flags.begin(), more_flags.end());
+    const std::string all_but_name =
+        to_bytes(options) + module.text.substr(module.text.find(" attributes"));
     const auto [known, fresh] = known_.try_emplace(all_but_name);
-    if (fresh)
-      known->second =
-          topology_
-              .compile(module.text,
-                       {.num_replicas = static_cast<int>(module.replicas()), .flags = flags_})
-              .memory();
+    if (fresh) known->second = topology_.compile(module.text, options).memory();
     return known->second;
   }
 
@@ -116,7 +123,7 @@ class PluginBackend final : public Accelerator {
       : programs_(std::make_shared<LoadedPrograms>(
             client_of(plugin, processes, options.visible, /*all_memory=*/true,
                       board ? board->store() : pjrt::KeyValueStore{}),
-            processes, board, ProgramCache(options.cache), options.patience)),
+            processes, board, options)),
         plans_(make_described_device()),
         name_(name_of(plugin, client().platform_name())) {}
   ~PluginBackend() override { programs_->let_go(); }
@@ -207,15 +214,15 @@ CompiledBytes compile_for_gpu(const AcceleratorOptions& options, std::string_vie
   CompiledBytes out;
   out.compiler = text(name_of(plugin, platform), " for ", ranks, " x ", topology.devices()[0].kind);
   CompiledOnce compiled(topology, plugin);
-  std::vector<std::vector<PieceMemory>> stages;
   for (const std::vector<hlo::Piece>& pieces : modules.stages) {
-    std::vector<PieceMemory>& stage = stages.emplace_back();
-    for (const hlo::Piece& piece : pieces) {
-      stage.push_back({&piece.module, compiled.memory(piece.module)});
+    for (const hlo::Piece& piece : pieces)
       out.code += static_cast<std::int64_t>(piece.module.text.size());
-    }
   }
-  out.stages = stage_bytes(modules.starts, stages, reaches_pinned_host(platform));
+  out.stages =
+      compile_within(options.most_bytes ? options.most_bytes : share_of(topology.device_bytes()),
+                     modules, platform, [&](int stage, int piece, const pjrt::NamedValues& flags) {
+                       return compiled.memory(modules.stages[at(stage)][at(piece)].module, flags);
+                     });
   out.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   return out;
 }

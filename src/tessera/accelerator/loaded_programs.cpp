@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <utility>
 
 #include "tessera/accelerator/board.h"
 #include "tessera/accelerator/check_attention.h"
+#include "tessera/accelerator/compile_within.h"
 #include "tessera/accelerator/plugin_work.h"
 #include "tessera/accelerator/program_modules.h"
 #include "tessera/accelerator/session.h"
@@ -41,6 +44,16 @@ std::vector<const pjrt::Device*> devices_of(const pjrt::Client& client,
   return out;
 }
 
+/// Of what is asked for and what a device has; nothing where a compiler has no choice. (Some do not
+/// tell what a program takes.)
+std::optional<std::int64_t> most_bytes(const pjrt::Client& client,
+                                       std::optional<std::int64_t> asked) {
+  if (pjrt::leaner_flags(client.platform_name()).empty()) return std::nullopt;
+  const auto stats = client.memory_stats(client.local_devices()[0]);
+  if (!stats || !stats->limit) return asked;
+  return std::min(asked.value_or(*stats->limit), *stats->limit);
+}
+
 /// All that a compiled program depends on, but for its options and its text.
 std::string device_text(const pjrt::Client& client) {
   const pjrt::Plugin& plugin = client.plugin();
@@ -57,24 +70,26 @@ std::string device_text(const pjrt::Client& client) {
 }  // namespace
 
 LoadedPrograms::LoadedPrograms(pjrt::Client client, Processes processes,
-                               std::shared_ptr<Board> board, ProgramCache cache,
-                               std::chrono::milliseconds patience)
+                               std::shared_ptr<Board> board, const AcceleratorOptions& options)
     : board_(std::move(board)),
       client_(std::move(client)),
       processes_(std::move(processes)),
       devices_(devices_of(client_, processes_)),
-      cache_(std::move(cache)),
-      patience_(patience) {}
+      cache_(options.cache),
+      most_bytes_(most_bytes(client_, options.most_bytes)),
+      patience_(options.patience) {}
 
 std::string_view LoadedPrograms::memory_kind(Memory memory) const {
   const bool pinned = memory == Memory::Host && reaches_pinned_host(client_.platform_name());
   return pinned ? "pinned_host" : "";
 }
 
-LoadedModule LoadedPrograms::compiled(hlo::Module module, int stage, From from) const {
+pjrt::Executable LoadedPrograms::compiled(const hlo::Module& module, int stage,
+                                          const pjrt::NamedValues& flags, From from) const {
   pjrt::CompileOptions options;
   options.num_replicas = static_cast<int>(module.replicas());
   options.flags = pjrt::flags_for(client_.plugin());
+  options.flags.insert(options.flags.end(), flags.begin(), flags.end());
   for (std::int64_t r = 0; r < module.replicas(); ++r) {
     options.device_assignment.push_back(
         {device(static_cast<int>(stage * module.replicas() + r)).id});
@@ -87,7 +102,7 @@ LoadedModule LoadedPrograms::compiled(hlo::Module module, int stage, From from) 
   }
   check(loaded.devices() == here, "a module is loaded on devices ", join(loaded.devices()),
         ", and not on ", join(here));
-  return {std::move(module), std::move(loaded)};
+  return loaded;
 }
 
 /// XLA's CPU compiles in seconds, and complains of what it loads, so nothing of it is kept.
@@ -120,11 +135,20 @@ LoadedProgram LoadedPrograms::compile(const std::vector<std::shared_ptr<const Pl
   ProgramModules modules = modules_of(of_stages, plan.programs[number].name, target());
   if (modules.call_kernels())
     std::call_once(checked_kernels_, [&] { require_attention(client_, modules.options); });
+  std::map<std::pair<int, int>, pjrt::Executable> executables;  // by stage and piece
+  const auto compile = [&](int stage, int piece, const pjrt::NamedValues& flags) {
+    const hlo::Module& module = modules.stages[at(stage)][at(piece)].module;
+    const auto [entry, fresh] =
+        executables.insert_or_assign(std::pair(stage, piece), compiled(module, stage, flags, from));
+    return most_bytes_ ? entry->second.compiled().memory() : pjrt::CompiledMemory{};
+  };
+  compile_within(most_bytes_, modules, client_.platform_name(), compile);
   LoadedProgram out{{}, std::move(modules.starts)};
   for (int s = 0; s < plan.stages; ++s) {
     std::vector<LoadedModule>& stage = out.stages.emplace_back();
-    for (hlo::Piece& piece : modules.stages[at(s)])
-      stage.push_back(compiled(std::move(piece.module), s, from));
+    for (int p = 0; p < std::ssize(modules.stages[at(s)]); ++p)
+      stage.push_back(
+          {std::move(modules.stages[at(s)][at(p)].module), std::move(executables.at({s, p}))});
   }
   return out;
 }

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tessera/accelerator/accelerator.h"
 #include "tessera/accelerator/plugin_work.h"
 #include "tessera/accelerator/processes.h"
 #include "tessera/accelerator/program_cache.h"
@@ -49,9 +50,8 @@ class LoadedPrograms : public std::enable_shared_from_this<LoadedPrograms> {
  public:
   /// Each rank of the processes has a device; `board`: by which the client meets those of others.
   /// Errors: Fault::Usage: fewer devices than ranks.
-  /// `patience`: with a run that shows no sign of life.
   LoadedPrograms(pjrt::Client client, Processes processes, std::shared_ptr<Board> board,
-                 ProgramCache cache, std::chrono::milliseconds patience);
+                 const AcceleratorOptions& options);
 
   const pjrt::Client& client() const { return client_; }
   const Processes& processes() const { return processes_; }
@@ -97,7 +97,8 @@ class LoadedPrograms : public std::enable_shared_from_this<LoadedPrograms> {
   void sleep_through_call(std::int64_t ended, Communicator* world);
   bool keeps() const;
   Target target() const { return {client_.platform_name(), device(0).attributes}; }
-  LoadedModule compiled(hlo::Module module, int stage, From from) const;
+  pjrt::Executable compiled(const hlo::Module& module, int stage, const pjrt::NamedValues& flags,
+                            From from) const;
   pjrt::Executable executable(const std::string& module, const pjrt::CompileOptions& options,
                               From from) const;
 
@@ -106,6 +107,7 @@ class LoadedPrograms : public std::enable_shared_from_this<LoadedPrograms> {
   Processes processes_;
   std::vector<const pjrt::Device*> devices_;  // by rank
   ProgramCache cache_;
+  std::optional<std::int64_t> most_bytes_;  // that a program may take of a device
   std::chrono::milliseconds patience_;
   PluginThreads threads_;
   mutable std::once_flag checked_kernels_;

@@ -215,11 +215,13 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
   return config;
 }
 
-/// By the compiler of the plugin, for the GPU of --gpu.
+/// By the compiler of the plugin, for the GPU of --gpu; `most`: bytes of a device, where they are
+/// not those of --memory-cap.
 CompiledBytes compile_for_gpu(const RunConfig& config, const PlanRequest& request,
-                              const Compiled& compiled) {
-  return compile_for_gpu(accelerator_options(config), request.gpu, plans_of(compiled),
-                         kTrainProgram);
+                              const Compiled& compiled, std::optional<std::int64_t> most = {}) {
+  AcceleratorOptions options = accelerator_options(config);
+  if (most) options.most_bytes = most;
+  return compile_for_gpu(options, request.gpu, plans_of(compiled), kTrainProgram);
 }
 
 void print_automatic(const RunConfig& config, const PlanRequest& request, Console& console) {
@@ -229,7 +231,7 @@ void print_automatic(const RunConfig& config, const PlanRequest& request, Consol
   if (!request.gpu.empty()) {
     question.ask_compiler = [&](const RunConfig& of, const Compiled& compiled) {
       console.err << "compiling the best plan for " << request.gpu << "\n";
-      return compile_for_gpu(of, request, compiled);
+      return compile_for_gpu(of, request, compiled, question.room());
     };
   }
   const PlanAnswer answer = plan_for(question);

@@ -16,6 +16,7 @@
 #include "tessera/base/cores.h"
 #include "tessera/comm/local.h"
 #include "tessera/comm/processes.h"
+#include "tessera/config/memory_cap.h"
 #include "tessera/launch/agreement.h"
 #include "tessera/launch/environment.h"
 #include "tessera/launch/exit_code.h"
@@ -126,6 +127,7 @@ AcceleratorOptions accelerator_options(const RunConfig& config) {
           .folder = plugins_folder(),
           .devices = static_cast<int>(config.parallel.devices),
           .cache = programs_folder(),
+          .most_bytes = parse_memory_cap(config.memory_cap),
           .visible = visible_gpus(),
           .patience = kPatience * deadline_of(config)};
 }

@@ -64,6 +64,11 @@ NamedValues flags_for(const Plugin& plugin) {
   return {{"xla_gpu_cuda_data_dir", cuda.string()}};
 }
 
+NamedValues leaner_flags(std::string_view platform) {
+  if (platform != "cuda" && platform != "rocm") return {};
+  return {{"xla_gpu_enable_latency_hiding_scheduler", false}};
+}
+
 std::string to_bytes(const CompileOptions& options) {
   check(options.num_replicas >= 1 && options.num_partitions >= 1,
         "compile options: ", options.num_replicas, " replicas of ", options.num_partitions,

@@ -24,6 +24,10 @@ struct CompileOptions {
 /// --runtime` has put them beside it; none for other plugins.
 NamedValues flags_for(const Plugin& plugin);
 
+/// The flags by which XLA for GPUs ("cuda", "rocm") keeps fewer values at a time, and computes less
+/// while devices send each other values; none for other platforms.
+NamedValues leaner_flags(std::string_view platform);
+
 /// As XLA's CompileOptionsProto, in protobuf's wire format. Errors: Fault::Internal: counts below 1,
 /// an assignment of another size, a list as flag.
 std::string to_bytes(const CompileOptions& options);

@@ -24,7 +24,8 @@ Handle<c::TopologyDescription> create_topology(const Plugin& plugin, const std::
 Topology described_topology(const Plugin& plugin, const c::GpuDescription& gpu, int hosts,
                             int devices) {
   const std::string counts = text("1x", hosts, "x", devices);
-  return Topology(plugin, "", {{"target_config", gpu.text}, {"topology", counts}});
+  return Topology(plugin, "", {{"target_config", gpu.text}, {"topology", counts}},
+                  gpu.memory_bytes);
 }
 
 /// Those that the plugin compiles for: plugins have the descriptions of other platforms' GPUs too,
@@ -58,8 +59,9 @@ const c::GpuDescription& gpu_of(const Plugin& plugin, std::string_view gpu,
 
 }  // namespace
 
-Topology::Topology(const Plugin& plugin, const std::string& name, const NamedValues& options)
-    : topology_(create_topology(plugin, name, options)) {}
+Topology::Topology(const Plugin& plugin, const std::string& name, const NamedValues& options,
+                   std::optional<std::int64_t> device_bytes)
+    : topology_(create_topology(plugin, name, options)), device_bytes_(device_bytes) {}
 
 std::string Topology::platform_name() const {
   return c::get_text<c::TopologyDescriptionPlatformName>(topology_.plugin(), topology_.get());

@@ -1,6 +1,8 @@
 #pragma once
 /// Devices that are not here, for which a plugin compiles all the same.
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,17 +24,21 @@ struct DescribedDevice {
 class Topology {
  public:
   /// `name` and options are the plugin's own. Errors: Fault::Usage: what it does not know.
-  Topology(const Plugin& plugin, const std::string& name, const NamedValues& options);
+  Topology(const Plugin& plugin, const std::string& name, const NamedValues& options,
+           std::optional<std::int64_t> device_bytes = {});
 
   std::string platform_name() const;
   std::string platform_version() const;
   std::vector<DescribedDevice> devices() const;
+  /// What each device has; nothing where it is not described.
+  std::optional<std::int64_t> device_bytes() const { return device_bytes_; }
 
   /// Compiles as compile() of a client does; nothing is loaded.
   Compiled compile(std::string_view mlir, const CompileOptions& options = {}) const;
 
  private:
   Handle<c::TopologyDescription> topology_;
+  std::optional<std::int64_t> device_bytes_;
 };
 
 /// `hosts` machines with `devices` GPUs each. `gpu` is one of gpu_names(plugin), or a part that only

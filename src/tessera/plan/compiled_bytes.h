@@ -17,6 +17,7 @@ struct StageBytes {
   std::int64_t argument = 0, output = 0, alias = 0, temporary = 0;
   std::int64_t beside = 0;  // that the device holds, and the module does not read
   std::int64_t host = 0;
+  bool hides_latency = true;  // of communication; else it was compiled to take less memory
 
   /// The most that it needs of the device's memory at a time.
   std::int64_t peak() const { return beside + argument + output - alias + temporary; }

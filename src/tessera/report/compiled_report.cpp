@@ -11,10 +11,11 @@ namespace tessera {
 namespace {
 
 nlohmann::ordered_json json_of(const StageBytes& s) {
-  return {
-      {"argument_bytes", s.argument},   {"output_bytes", s.output}, {"alias_bytes", s.alias},
-      {"temporary_bytes", s.temporary}, {"beside_bytes", s.beside}, {"peak_bytes", s.peak()},
-      {"host_bytes", s.host},           {"module", s.module},       {"micro_batch", s.microbatch}};
+  return {{"argument_bytes", s.argument}, {"output_bytes", s.output},
+          {"alias_bytes", s.alias},       {"temporary_bytes", s.temporary},
+          {"beside_bytes", s.beside},     {"peak_bytes", s.peak()},
+          {"host_bytes", s.host},         {"module", s.module},
+          {"micro_batch", s.microbatch},  {"hides_latency", s.hides_latency}};
 }
 
 }  // namespace
@@ -25,7 +26,8 @@ std::string to_text(const CompiledBytes& c) {
               c.stages.size() == 1 ? "" : text(" of a device of stage ", c.fullest()),
               ", of which temporaries ", bytes_text(most.temporary),
               most.host == 0 ? "" : text(", and ", bytes_text(most.host), " on the host"), ", by ",
-              c.compiler, " in ", format("%.1f s", c.seconds));
+              c.compiler, " in ", format("%.1f s", c.seconds),
+              most.hides_latency ? "" : "; to fit, it does not compute while devices communicate");
 }
 
 nlohmann::ordered_json to_json(const CompiledBytes& c) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 
 #include "tessera/base/error.h"
@@ -49,6 +50,16 @@ std::string_view quoted(std::string_view text, std::string_view key) {
   return end == std::string_view::npos ? std::string_view() : text.substr(begin, end - begin);
 }
 
+/// The number behind `key`.
+std::optional<std::int64_t> number(std::string_view text, std::string_view key) {
+  const std::size_t found = text.find(key);
+  if (found == std::string_view::npos) return std::nullopt;
+  std::int64_t out = 0;
+  const char* const begin = text.data() + found + key.size();
+  const auto [end, problem] = std::from_chars(begin, text.data() + text.size(), out);
+  return problem == std::errc() && out > 0 ? std::optional(out) : std::nullopt;
+}
+
 }  // namespace
 
 std::vector<GpuDescription> find_gpu_descriptions(std::string_view bytes) {
@@ -64,8 +75,8 @@ std::vector<GpuDescription> find_gpu_descriptions(std::string_view bytes) {
     const std::string_view text = bytes.substr(begin, end - begin);
     const std::string_view name = quoted(text, "\ndevice_description_str: \"");
     if (name.empty()) continue;
-    out.push_back(
-        {std::string(name), std::string(quoted(text, "\nplatform_name: \"")), std::string(text)});
+    out.push_back({std::string(name), std::string(quoted(text, "\nplatform_name: \"")),
+                   std::string(text), number(text, "\n  device_memory_size: ")});
   }
   const auto by_name = [](const auto& a, const auto& b) { return a.name < b.name; };
   std::sort(out.begin(), out.end(), by_name);

@@ -1,6 +1,8 @@
 #pragma once
 /// The descriptions of GPUs that XLA's plugins for them have inside, as protobuf's text.
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -11,6 +13,7 @@ struct GpuDescription {
   std::string name;      // "NVIDIA H100 80GB HBM3"
   std::string platform;  // "CUDA", "ROCM", "SYCL"
   std::string text;      // a GpuTargetConfigProto
+  std::optional<std::int64_t> memory_bytes = {};
 };
 
 /// Those in the bytes of a plugin, ordered by name: texts between NULs that describe a device and end
