@@ -2,6 +2,7 @@
 
 #include "tessera/accelerator/stage_bytes.h"
 #include "tessera/base/index.h"
+#include "tessera/pjrt/compile_options.h"
 
 namespace tessera {
 
