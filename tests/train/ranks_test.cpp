@@ -185,6 +185,40 @@ TEST(Ranks, VerifyTakesNoRoundingOfZeroForAnError) {
   EXPECT_FALSE(ok(3e-9F, 1.001F));
 }
 
+/// Adam makes steps of a gradient that is rounding; what differs then stays when the gradient grows.
+TEST(Ranks, VerifyRemembersWhatRoundingHasCarriedApart) {
+  const auto step = [](float gradient, float parameter) {
+    StepTrace out{
+        .loss = 1, .grad_norm = 1, .lr = 1e-3, .means = {}, .gradients = {}, .parameters = {}};
+    for (auto& [tensors, value] :
+         {std::pair(&out.gradients, gradient), {&out.parameters, parameter}}) {
+      HostTensor made(TensorType{DType::F32, {1}, {}});
+      made.set(0, value);
+      tensors->emplace("w", std::move(made));
+    }
+    return out;
+  };
+  struct Row {
+    const char* what;
+    float one, mesh, apart;  // gradients of the first step; parameters of the second
+    bool ok;
+  } rows[] = {
+      {"rounding at the first step", 3e-9F, -2e-9F, 1e-3F, true},
+      {"farther than two steps go", 3e-9F, -2e-9F, 5e-3F, false},
+      {"the same rounding", 3e-9F, 3e-9F, 1e-3F, false},
+      {"a row that no token of the batch has", 0, 0, 1e-3F, false},
+      {"never rounding", 0.5F, 0.5F, 1e-3F, false},
+  };
+  for (const Row& row : rows) {
+    std::vector<StepTrace> one, mesh;
+    one.push_back(step(row.one, 1));
+    one.push_back(step(0.5F, 1));
+    mesh.push_back(step(row.mesh, 1));
+    mesh.push_back(step(0.5F, 1 + row.apart));
+    EXPECT_EQ(compare_traces(one, mesh).ok(), row.ok) << row.what;
+  }
+}
+
 /// A bias that moves the scores of all positions alike changes no softmax over them.
 TEST(Ranks, VerifyTakesQuestionsForTheSameOnMeshes) {
   RunConfig config;

@@ -6,6 +6,7 @@
 
 #include "tessera/base/counted.h"
 #include "tessera/base/format.h"
+#include "tessera/base/index.h"
 #include "tessera/base/text.h"
 #include "tessera/bench/random_steps.h"
 #include "tessera/models/family.h"
@@ -34,12 +35,22 @@ struct Distance {
   }
 };
 
-Distance tensor_distance(const HostTensor& one, const HostTensor& mesh, const HostTensor* gradient,
-                         double noise, double bound) {
+/// Of a parameter, by element: noise was its gradient at a step, so that Adam has carried it apart.
+using Adrift = std::vector<bool>;
+
+void find_noise(const HostTensor& one, const HostTensor& mesh, double noise, Adrift& adrift) {
+  adrift.resize(static_cast<std::size_t>(one.numel()));
+  for (std::int64_t i = 0; i < one.numel(); ++i)
+    if (std::abs(one.at(i)) < noise && mesh.at(i) != one.at(i)) adrift[at(i)] = true;
+}
+
+/// `bound`: how far elements that are adrift may be apart.
+Distance tensor_distance(const HostTensor& one, const HostTensor& mesh, const Adrift& adrift = {},
+                         double bound = 0) {
   Distance out;
   for (std::int64_t i = 0; i < one.numel(); ++i) {
     const double x = one.at(i), d = mesh.at(i) - x;
-    if (gradient != nullptr && std::abs(gradient->at(i)) < noise) {
+    if (!adrift.empty() && adrift[at(i)]) {
       out.noise_is_small = out.noise_is_small && std::abs(d) <= bound;
       continue;
     }
@@ -120,6 +131,7 @@ bool VerifyReport::ok() const {
 
 VerifyReport compare_traces(const std::vector<StepTrace>& one, const std::vector<StepTrace>& mesh) {
   Comparison all;
+  std::map<std::string, Adrift> adrift;
   double moved = 0;  // how far noise may have carried an element apart
   for (std::size_t i = 0; i < one.size(); ++i) {
     const auto step = static_cast<std::int64_t>(i) + 1;
@@ -131,12 +143,13 @@ VerifyReport compare_traces(const std::vector<StepTrace>& one, const std::vector
       all.take(name, step, relative(mean, b.means.at(name)), true);
     all.take("gradient norm", step, relative(a.grad_norm, b.grad_norm), true);
     for (const auto& [path, gradient] : a.gradients) {
-      const Distance d = tensor_distance(gradient, b.gradients.at(path), nullptr, 0, 0);
+      const HostTensor& other = b.gradients.at(path);
+      find_noise(gradient, other, noise, adrift[path]);
+      const Distance d = tensor_distance(gradient, other);
       all.take("gradient " + path, step, d.relative_or_noise(noise), true);
     }
     for (const auto& [path, parameter] : a.parameters) {
-      const Distance d =
-          tensor_distance(parameter, b.parameters.at(path), &a.gradients.at(path), noise, moved);
+      const Distance d = tensor_distance(parameter, b.parameters.at(path), adrift.at(path), moved);
       all.take("parameter " + path, step, d.relative(a.lr), d.noise_is_small);
     }
   }

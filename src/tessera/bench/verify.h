@@ -50,8 +50,9 @@ struct VerifyReport {
 /// gradient norm are tensors of one number. A gradient below 1e-6 of the global norm is rounding
 /// noise, as that of question_answering's qa_outputs.bias, which moves all scores alike: the mesh's
 /// may differ from it by that 1e-6, which counts as the tolerance. Elements of a
-/// parameter whose gradient is rounding noise (below 1e-6 of the global norm, as of a key bias
-/// under softmax, which Adam makes steps of) may differ by twice the learning rate per step.
+/// parameter whose gradient was rounding noise at a step (below 1e-6 of the global norm, and not
+/// the same, as of a key bias under softmax: Adam makes steps of it) may differ from then on, by
+/// twice the learning rate of each step so far.
 VerifyReport compare_traces(const std::vector<StepTrace>& one, const std::vector<StepTrace>& mesh);
 
 std::string to_text(const VerifyReport& report);

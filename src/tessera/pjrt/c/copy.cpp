@@ -52,7 +52,7 @@ NamedValues copy(const Plugin& plugin, Call call, List<NamedValue> values) {
         break;
       }
       case ValueKind::Float: out.push_back({std::move(name), value.float32}); break;
-      case ValueKind::Bool: out.push_back({std::move(name), value.boolean}); break;
+      case ValueKind::Bool: out.push_back({std::move(name), value.boolean != 0}); break;
     }
   }
   return out;
@@ -78,7 +78,7 @@ std::vector<NamedValue> views(const NamedValues& values) {
       view_of.count = string->size();
     } else if (const auto* boolean = std::get_if<bool>(&value.value)) {
       view_of.kind = ValueKind::Bool;
-      view_of.boolean = *boolean;
+      view_of.boolean = *boolean ? 1 : 0;
     } else if (const auto* number = std::get_if<std::int64_t>(&value.value)) {
       view_of.kind = ValueKind::Int64;
       view_of.int64 = *number;

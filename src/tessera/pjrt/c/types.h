@@ -88,7 +88,7 @@ struct NamedValue {
     std::int64_t int64;
     const std::int64_t* int64s;
     float float32;
-    bool boolean;
+    std::uint8_t boolean;  // a bool, in which a plugin may have any byte
   };
   std::size_t count = 0;
 };
