@@ -304,5 +304,31 @@ TEST(Engine, LoadsWhatWasKept) {
   EXPECT_EQ(plugin.control().failed, 0);
 }
 
+/// What takes too much is compiled twice, and both are kept, by their flags.
+TEST(Engine, KeepsProgramsThatWereCompiledToTakeLess) {
+  const TestFolder folder;
+  const TestPlugin plugin;
+  plugin.control().platform = "cuda";
+  const auto compiled = [&](std::optional<std::int64_t> most) {
+    constexpr int kMany = 1000;
+    plugin.control().fail_at = "PJRT_Client_Compile";
+    plugin.control().passing = kMany;
+    AcceleratorOptions options = options_of(plugin, 2);
+    options.cache = folder.path();
+    options.most_bytes = most;
+    const std::shared_ptr<Accelerator> accelerator = make_accelerator(options);
+    on_engines(*accelerator, {2, 1}, [](Engine& engine, auto*) {
+      engine.run(kInitProgram);
+      step(engine);
+    });
+    return kMany - plugin.control().passing;
+  };
+  const int programs = compiled(std::nullopt);
+  EXPECT_GT(programs, 0);
+  EXPECT_EQ(compiled(1), programs) << "those that take less";
+  EXPECT_EQ(compiled(1), 0);
+  EXPECT_EQ(compiled(std::nullopt), 0);
+}
+
 }  // namespace
 }  // namespace tessera::test

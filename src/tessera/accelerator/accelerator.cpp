@@ -84,6 +84,11 @@ std::optional<std::int64_t> share_of(std::optional<std::int64_t> bytes) {
                                    static_cast<double>(*bytes));
 }
 
+/// Of limits; nothing: there is none.
+std::optional<std::int64_t> least_of(std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
+  return a && b ? std::min(a, b) : a ? a : b;
+}
+
 /// So many of a GPU, on hosts as many are usually put into.
 pjrt::Topology topology_of(const pjrt::Plugin& plugin, std::string_view gpu, int gpus) {
   const int hosts = gpus % kGpusOfHost == 0 ? gpus / kGpusOfHost : 1;
@@ -219,8 +224,8 @@ CompiledBytes compile_for_gpu(const AcceleratorOptions& options, std::string_vie
       out.code += static_cast<std::int64_t>(piece.module.text.size());
   }
   out.stages =
-      compile_within(options.most_bytes ? options.most_bytes : share_of(topology.device_bytes()),
-                     modules, platform, [&](int stage, int piece, const pjrt::NamedValues& flags) {
+      compile_within(least_of(options.most_bytes, share_of(topology.device_bytes())), modules,
+                     platform, [&](int stage, int piece, const pjrt::NamedValues& flags) {
                        return compiled.memory(modules.stages[at(stage)][at(piece)].module, flags);
                      });
   out.seconds = std::chrono::duration<double>(Clock::now() - begin).count();

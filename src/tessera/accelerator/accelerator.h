@@ -28,7 +28,7 @@ struct AcceleratorOptions {
   std::string folder;      // where plugins are, each below its name
   int devices = 1;         // that this process drives
   std::string cache = {};  // a folder for compiled programs; empty: none
-  /// What a program may take of a device; not said: what the device has.
+  /// What a program may take of a device, where that is less than the device has.
   std::optional<std::int64_t> most_bytes = {};
   /// How many GPUs the environment lets this process see, by plugin ("cuda", "rocm"); not said: all.
   std::map<std::string, int> visible = {};

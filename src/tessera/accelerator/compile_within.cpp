@@ -1,5 +1,7 @@
 #include "tessera/accelerator/compile_within.h"
 
+#include <utility>
+
 #include "tessera/accelerator/stage_bytes.h"
 #include "tessera/base/index.h"
 #include "tessera/pjrt/compile_options.h"
@@ -27,15 +29,21 @@ std::vector<StageBytes> compile_within(std::optional<std::int64_t> most,
   const bool pinned_host = reaches_pinned_host(platform);
   std::vector<std::vector<PieceMemory>> stages;
   for (int s = 0; s < num_stages; ++s) stages.push_back(compile_stage(modules, s, {}, compile));
-  const std::vector<StageBytes> first = stage_bytes(modules.starts, stages, pinned_host);
-  const pjrt::NamedValues leaner = pjrt::leaner_flags(platform);
-  const auto is_large = [&](int s) { return most && first[at(s)].peak() > *most; };
-  if (leaner.empty()) return first;
-  for (int s = 0; s < num_stages; ++s) {
-    if (is_large(s)) stages[at(s)] = compile_stage(modules, s, leaner, compile);
-  }
   std::vector<StageBytes> out = stage_bytes(modules.starts, stages, pinned_host);
-  for (int s = 0; s < num_stages; ++s) out[at(s)].hides_latency = !is_large(s);
+  const pjrt::NamedValues leaner = pjrt::leaner_flags(platform);
+  if (leaner.empty() || !most) return out;
+  for (int s = 0; s < num_stages; ++s) {
+    if (out[at(s)].peak() <= *most) continue;
+    std::vector<PieceMemory> other = compile_stage(modules, s, leaner, compile);
+    std::swap(stages[at(s)], other);
+    StageBytes now = stage_bytes(modules.starts, stages, pinned_host)[at(s)];
+    if (now.peak() < out[at(s)].peak()) {
+      out[at(s)] = now;
+      out[at(s)].hides_latency = false;
+    } else {
+      std::swap(stages[at(s)], other);
+    }
+  }
   return out;
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "tessera/accelerator/board.h"
@@ -49,9 +51,20 @@ std::vector<const pjrt::Device*> devices_of(const pjrt::Client& client,
 std::optional<std::int64_t> most_bytes(const pjrt::Client& client,
                                        std::optional<std::int64_t> asked) {
   if (pjrt::leaner_flags(client.platform_name()).empty()) return std::nullopt;
-  const auto stats = client.memory_stats(client.local_devices()[0]);
-  if (!stats || !stats->limit) return asked;
-  return std::min(asked.value_or(*stats->limit), *stats->limit);
+  for (const pjrt::Device& device : client.local_devices()) {
+    const auto stats = client.memory_stats(device);
+    if (stats && stats->limit) asked = std::min(asked.value_or(*stats->limit), *stats->limit);
+  }
+  return asked;
+}
+
+/// Nothing where a plugin does not tell it.
+pjrt::CompiledMemory memory_of(const pjrt::Executable& executable) {
+  try {
+    return executable.compiled().memory();
+  } catch (const Error&) {
+    return {};
+  }
 }
 
 /// All that a compiled program depends on, but for its options and its text.
@@ -135,22 +148,34 @@ LoadedProgram LoadedPrograms::compile(const std::vector<std::shared_ptr<const Pl
   ProgramModules modules = modules_of(of_stages, plan.programs[number].name, target());
   if (modules.call_kernels())
     std::call_once(checked_kernels_, [&] { require_attention(client_, modules.options); });
-  std::map<std::pair<int, int>, pjrt::Executable> executables;  // by stage and piece
+  std::map<std::tuple<int, int, bool>, pjrt::Executable> executables;  // stage, piece, leaner
   const auto compile = [&](int stage, int piece, const pjrt::NamedValues& flags) {
-    const hlo::Module& module = modules.stages[at(stage)][at(piece)].module;
-    const auto [entry, fresh] =
-        executables.insert_or_assign(std::pair(stage, piece), compiled(module, stage, flags, from));
-    return most_bytes_ ? entry->second.compiled().memory() : pjrt::CompiledMemory{};
+    pjrt::Executable made =
+        compiled(modules.stages[at(stage)][at(piece)].module, stage, flags, from);
+    const pjrt::CompiledMemory memory = most_bytes_ ? memory_of(made) : pjrt::CompiledMemory{};
+    executables.insert_or_assign({stage, piece, !flags.empty()}, std::move(made));
+    return memory;
   };
-  compile_within(most_bytes_, modules, client_.platform_name(), compile);
+  const std::vector<StageBytes> bytes =
+      compile_within(most_bytes_, modules, client_.platform_name(), compile);
   LoadedProgram out{{}, std::move(modules.starts)};
   for (int s = 0; s < plan.stages; ++s) {
     std::vector<LoadedModule>& stage = out.stages.emplace_back();
     for (int p = 0; p < std::ssize(modules.stages[at(s)]); ++p)
-      stage.push_back(
-          {std::move(modules.stages[at(s)][at(p)].module), std::move(executables.at({s, p}))});
+      stage.push_back({std::move(modules.stages[at(s)][at(p)].module),
+                       std::move(executables.at({s, p, !bytes[at(s)].hides_latency}))});
   }
   return out;
+}
+
+/// All processes compile alike, so the least of all counts.
+void LoadedPrograms::agree_on_memory(int rank, Communicator& world) {
+  constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+  std::int64_t least = kNoLimit;
+  for (const std::string& told :
+       gather_texts(world, text(most_bytes_.value_or(kNoLimit)), "memory of devices"))
+    least = std::min<std::int64_t>(least, std::stoll(told));
+  if (processes_.leads(rank) && least < kNoLimit) most_bytes_ = least;
 }
 
 /// The plans of ranks that come to open a session.
@@ -183,6 +208,7 @@ std::shared_ptr<Session> LoadedPrograms::open(std::shared_ptr<const Plan> plan,
     const std::scoped_lock lock(mutex_);
     opening_.reset();
   }
+  if (processes_.all.size() > 1) agree_on_memory(rank, *world);
   const auto compile = [&](From from) {
     const auto work = [self = shared_from_this(), opening, from] {
       try {
@@ -257,7 +283,6 @@ void LoadedPrograms::sleep_through_call(std::int64_t ended, Communicator* world)
   std::unique_lock lock(mutex_);
   while (!call_ended_.wait_for(lock, kBetweenSigns, [&] { return ended_calls_ > ended; })) {
     lock.unlock();
-    world->alive();
     if (world->peer_failed()) return;
     lock.lock();
   }

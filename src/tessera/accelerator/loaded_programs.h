@@ -93,6 +93,7 @@ class LoadedPrograms : public std::enable_shared_from_this<LoadedPrograms> {
  private:
   struct Opening;
   std::shared_ptr<void> counted();
+  void agree_on_memory(int rank, Communicator& world);
   void end_call();
   void sleep_through_call(std::int64_t ended, Communicator* world);
   bool keeps() const;

@@ -59,7 +59,7 @@ std::string Buffer::memory_kind() const {
 }
 
 bool Buffer::deleted() const {
-  return !buffer_ || c::get<c::BufferIsDeleted>(buffer_.plugin(), buffer_.get());
+  return !buffer_ || c::get<c::BufferIsDeleted>(buffer_.plugin(), buffer_.get()) != 0;
 }
 
 void Buffer::remove() {

@@ -41,7 +41,7 @@ Device read_device(const Plugin& plugin, c::Device* device) {
   out.kind = c::get_text<c::DeviceDescriptionKind>(plugin, description);
   out.text = c::get_text<c::DeviceDescriptionToString>(plugin, description);
   out.attributes = c::attributes_of(plugin, description);
-  out.local = c::get<c::DeviceIsAddressable>(plugin, device);
+  out.local = c::get<c::DeviceIsAddressable>(plugin, device) != 0;
   if (!out.local) return out;
   out.hardware_id = c::get<c::DeviceLocalHardwareId>(plugin, device);
   const auto memories = c::get<c::DeviceAddressableMemories>(plugin, device);
@@ -96,7 +96,7 @@ std::optional<MemoryStats> Client::memory_stats(const Device& device) const {
   stats.device = device.object;
   if (!device.local || !c::call_if_there(plugin(), stats)) return std::nullopt;
   const auto told = [](const c::MaybeBytes& value) -> std::optional<std::int64_t> {
-    return value.set ? std::optional(value.bytes) : std::nullopt;
+    return value.set != 0 ? std::optional(value.bytes) : std::nullopt;
   };
   return MemoryStats{stats.bytes_in_use, told(stats.peak_bytes_in_use), told(stats.limit),
                      told(stats.largest_free_block), told(stats.pool)};

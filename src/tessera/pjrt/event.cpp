@@ -1,5 +1,8 @@
 #include "tessera/pjrt/event.h"
 
+#include <memory>
+#include <utility>
+
 #include "tessera/base/error.h"
 #include "tessera/pjrt/c/call.h"
 

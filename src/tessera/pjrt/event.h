@@ -19,8 +19,8 @@ class Event {
   void wait() const;
   /// Called with what wait() would throw, or null. It throws nothing itself, and calls no plugin.
   using Listener = std::function<void(std::exception_ptr failure)>;
-  /// Calls `listener` once when it has ended, on a thread of the plugin or here, even after the event is
-  /// destroyed. Errors: of the call.
+  /// Calls `listener` once when it has ended, on a thread of the plugin or here, even after the
+  /// event is destroyed. Errors: of the call.
   void tell(Listener listener) const;
 
  private:

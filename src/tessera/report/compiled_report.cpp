@@ -1,5 +1,7 @@
 #include "tessera/report/compiled_report.h"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/format.h"
@@ -27,7 +29,9 @@ std::string to_text(const CompiledBytes& c) {
               ", of which temporaries ", bytes_text(most.temporary),
               most.host == 0 ? "" : text(", and ", bytes_text(most.host), " on the host"), ", by ",
               c.compiler, " in ", format("%.1f s", c.seconds),
-              most.hides_latency ? "" : "; to fit, it does not compute while devices communicate");
+              std::ranges::all_of(c.stages, &StageBytes::hides_latency)
+                  ? ""
+                  : "; to take less memory, it does not compute while devices communicate");
 }
 
 nlohmann::ordered_json to_json(const CompiledBytes& c) {

@@ -142,7 +142,7 @@ Error* destroy_client(ClientDestroy* of) {
   return nullptr;
 }
 Error* platform_name(ClientPlatformName* of) {
-  of->answer = said(of->of->platform_name);
+  of->answer = said(control().platform);
   return nullptr;
 }
 Error* platform_version(ClientPlatformVersion* of) {

@@ -31,6 +31,7 @@ struct Control {
   std::atomic<int> executions = 0;  // that were started
   bool joins = true;                // options that name other processes are looked at
   int devices = 1;                  // of a client whose options do not say it
+  std::string platform = "test";
   /// Bytes of buffers on each of the first devices, now and at most.
   std::array<std::atomic<std::int64_t>, 8> bytes = {}, most_bytes = {};
   /// Objects that were made and not destroyed, errors and events among them.

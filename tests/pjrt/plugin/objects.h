@@ -70,7 +70,7 @@ struct Device {
 };
 struct Client : Counted {
   int process = 0;
-  std::string platform_name = "test", platform_version = "test 1";
+  std::string platform_version = "test 1";
   std::vector<std::unique_ptr<Device>> owned;
   std::vector<Device*> devices, local;
 };

@@ -109,6 +109,7 @@ bool read_signature(ProgramText& out) {
 Error* read_program(const Program& program, Text options, ProgramText& out) {
   out.text.assign(program.code, program.code_size);
   const std::set<std::string> known = {"identity", "add", "sum", "step"};
+  const std::set<std::string> known_flags = {"known", "xla_gpu_enable_latency_hiding_scheduler"};
   if (std::string_view(program.format.data, program.format.size) != "mlir" ||
       !(known.contains(out.text) || read_signature(out))) {
     return error(Code::InvalidArgument, "not a program: \x1b[1m" + out.text);
@@ -117,7 +118,8 @@ Error* read_program(const Program& program, Text options, ProgramText& out) {
     return error(Code::InvalidArgument, "options are no CompileOptionsProto");
   }
   for (const std::string& flag : out.flags) {
-    if (flag != "known") return error(Code::InvalidArgument, "No such compile option: " + flag);
+    if (!known_flags.contains(flag))
+      return error(Code::InvalidArgument, "No such compile option: " + flag);
   }
   return nullptr;
 }

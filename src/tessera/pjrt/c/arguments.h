@@ -115,7 +115,7 @@ struct ClientBufferFromHostBuffer {
 };
 
 using DeviceGetDescription = Get<Call::DeviceGetDescription, Device, DeviceDescription*>;
-using DeviceIsAddressable = Get<Call::DeviceIsAddressable, Device, bool>;
+using DeviceIsAddressable = Get<Call::DeviceIsAddressable, Device, Truth>;
 using DeviceLocalHardwareId = Get<Call::DeviceLocalHardwareId, Device, int>;
 using DeviceAddressableMemories = Get<Call::DeviceAddressableMemories, Device, List<Memory*>>;
 using DeviceDefaultMemory = Get<Call::DeviceDefaultMemory, Device, Memory*>;
@@ -131,7 +131,7 @@ using MemoryKind = Get<Call::MemoryKind, Memory, Text>;
 
 struct MaybeBytes {
   std::int64_t bytes = 0;
-  bool set = false;
+  Truth set = 0;
 };
 struct DeviceMemoryStats {
   static constexpr Call kCall = Call::DeviceMemoryStats;
@@ -226,7 +226,7 @@ struct LoadedExecutableExecute {
 
 using BufferDestroy = Do<Call::BufferDestroy, Buffer>;
 using BufferDelete = Do<Call::BufferDelete, Buffer>;
-using BufferIsDeleted = Get<Call::BufferIsDeleted, Buffer, bool>;
+using BufferIsDeleted = Get<Call::BufferIsDeleted, Buffer, Truth>;
 using BufferElementType = Get<Call::BufferElementType, Buffer, ElementType>;
 using BufferDimensions = Get<Call::BufferDimensions, Buffer, List<std::int64_t>>;
 using BufferOnDeviceSizeInBytes = Get<Call::BufferOnDeviceSizeInBytes, Buffer, std::size_t>;

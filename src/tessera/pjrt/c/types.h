@@ -10,6 +10,9 @@
 
 namespace tessera::pjrt::c {
 
+/// A bool, in which a plugin may leave any byte.
+using Truth = std::uint8_t;
+
 struct Error;
 struct Event;
 struct Client;
@@ -88,7 +91,7 @@ struct NamedValue {
     std::int64_t int64;
     const std::int64_t* int64s;
     float float32;
-    std::uint8_t boolean;  // a bool, in which a plugin may have any byte
+    Truth boolean;
   };
   std::size_t count = 0;
 };
