@@ -236,7 +236,7 @@ TEST(ModelRuns, HavePrograms) {
   }
 }
 
-/// With TESSERA_ALL_NODES=1 of all runs, which takes an hour; else of some.
+/// With TESSERA_ALL_NODES=1 of all runs, which takes ten minutes; else of some.
 class ModelNodes : public testing::TestWithParam<std::string> {};
 
 TEST_P(ModelNodes, OnMeshes) {
