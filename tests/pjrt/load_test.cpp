@@ -38,6 +38,14 @@ TEST(Load, SaysWhatIsWrongWithAFile) {
   std::ofstream(words) << "these are words";
   const std::string no_library = load_error(words);
   EXPECT_TRUE(has(no_library, "words.so: cannot be loaded")) << no_library;
+  const std::string cut = plugin.folder() + "/cut.so";
+  std::filesystem::copy_file(plugin.file(), cut);
+  for (const std::uintmax_t left : {std::filesystem::file_size(cut) / 2, std::uintmax_t{1000}}) {
+    std::filesystem::resize_file(cut, left);
+    const std::string error = load_error(cut);
+    EXPECT_TRUE(has(error, text("cut.so: has ", left, " bytes"))) << error;
+    EXPECT_TRUE(has(error, "it was cut off")) << error;
+  }
   Dl_info libm;
   double (*const function)(double) = std::cos;
   ASSERT_NE(dladdr(reinterpret_cast<void*>(function), &libm), 0);

@@ -1,10 +1,13 @@
 #include "tessera/pjrt/plugin.h"
 
 #include <dlfcn.h>
+#include <elf.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -40,9 +43,36 @@ FileId file_id(const std::string& file) {
   return {about.st_dev, about.st_ino};
 }
 
+/// What a process maps of a library, in bytes from the file's first; 0: the file is none of 64 bits.
+std::uint64_t bytes_to_map(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  Elf64_Ehdr head = {};
+  in.read(reinterpret_cast<char*>(&head), sizeof head);
+  if (!in || !std::equal(head.e_ident, head.e_ident + SELFMAG, ELFMAG) ||
+      head.e_ident[EI_CLASS] != ELFCLASS64)
+    return 0;
+  std::uint64_t out = head.e_phoff + std::uint64_t{head.e_phnum} * sizeof(Elf64_Phdr);
+  in.seekg(static_cast<std::streamoff>(head.e_phoff));
+  for (int i = 0; i < head.e_phnum; ++i) {
+    Elf64_Phdr part = {};
+    in.read(reinterpret_cast<char*>(&part), sizeof part);
+    if (in && part.p_type == PT_LOAD) out = std::max(out, part.p_offset + part.p_filesz);
+  }
+  return out;
+}
+
+/// The dynamic linker maps a file that was cut off, and then the process ends by SIGBUS.
+void require_whole(const std::string& file) {
+  const std::uint64_t has = std::filesystem::file_size(file), needs = bytes_to_map(file);
+  if (has < needs)
+    fail(Fault::Resource, file, ": has ", has, " bytes, and says that it has at least ", needs,
+         ": it was cut off; bring it again, with ./dev accelerator");
+}
+
 std::unique_ptr<Plugin> open_plugin(const std::string& file) {
   // A name without a slash would be looked for in the system's folders.
   const std::string path = std::filesystem::absolute(file).string();
+  require_whole(path);
   Library library(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL));
   if (library == nullptr) {
     fail(Fault::Resource, file, ": cannot be loaded: ", last_problem(),
