@@ -469,7 +469,7 @@ TEST(HubErrors, NameWhatIsWrong) {
     return message;
   };
   EXPECT_NE(
-      said("gpt2", "model_type", "\"mamba\"").find("albert, bart, bert, gpt2, llama, roberta, t5"),
+      said("gpt2", "model_type", "\"mamba\"").find("albert, bart, bert, gpt2, llama, qwen2, qwen3, roberta, t5"),
       std::string::npos);
   EXPECT_NE(said("gpt2", "activation_function", "\"relu\"").find("gelu_new"), std::string::npos);
   said("gpt2", "n_layer", "-1");

@@ -56,9 +56,10 @@ struct FamilyTask : TaskKind {
 struct LayerParts {
   FeedForward feed_forward = FeedForward::GeluTanh;
   NormKind norm = NormKind::Layer;
-  bool rotary = false;    // positions
-  bool bias = true;       // of linear layers and layer norms, where the configuration has it too
-  bool qkv_bias = false;  // where bias is false
+  bool rotary = false;     // positions
+  bool bias = true;        // of linear layers and layer norms, where the configuration has it too
+  bool qkv_bias = false;   // where bias is false
+  bool head_norm = false;  // of queries and keys
 };
 
 struct ModelFamily {
@@ -153,8 +154,10 @@ void complete(ModelConfig& config);
 Task task_of(const ModelConfig& config);
 
 // The families, one file each, and in which order they are listed.
-extern const ModelFamily kAlbert, kBart, kBert, kGpt2, kLlama, kRoberta, kT5, kTransformer, kVit;
-inline constexpr const ModelFamily* kModelFamilies[] = {
-    &kGpt2, &kLlama, &kBert, &kRoberta, &kAlbert, &kTransformer, &kT5, &kBart, &kVit};
+extern const ModelFamily kAlbert, kBart, kBert, kGpt2, kLlama, kQwen2, kQwen3, kRoberta, kT5,
+    kTransformer, kVit;
+inline constexpr const ModelFamily* kModelFamilies[] = {&kGpt2, &kLlama,   &kQwen2,  &kQwen3,
+                                                        &kBert, &kRoberta, &kAlbert, &kTransformer,
+                                                        &kT5,   &kBart,    &kVit};
 
 }  // namespace tessera

@@ -21,6 +21,7 @@ TransformerLayer layer_of(const ModelConfig& config) {
           .qkv_bias = attention_bias || parts.qkv_bias,
           .proj_bias = attention_bias,
           .ffn_bias = config.ffn_bias && reads("ffn-bias"),
+          .head_norm = parts.head_norm,
           .rotary = parts.rotary,
           .rope_base = config.rope_base,
           .attention_dropout = config.attention_rate(),

@@ -1,7 +1,6 @@
-/// LLaMA (Touvron et al. 2023): pre-norm layers with RMS norm, rotary positions, SwiGLU, grouped
-/// queries, no biases.
+/// LLaMA (Touvron et al. 2023).
 
-#include "tessera/models/causal_lm.h"
+#include "tessera/models/rotary_lm.h"
 
 namespace tessera {
 
@@ -17,40 +16,17 @@ constexpr ReadField kLlamaReads[] = {
     {"norm-eps"},   {"rope-base"},
     {"init-std"}};
 
-constexpr ReadField kLlamaLmReads[] = {{"tied-head"}, {"reset-attention-mask"}};
-
-constexpr FamilyTask kLlamaTasks[] = {{kCausalLm, causal_lm, kLlamaLmReads}, kCausalClassifier};
-
 }  // namespace
 
 constinit const ModelFamily kLlama = {
     .name = "llama",
     .doc = "RMS norm, rotary positions, SwiGLU, grouped queries",
     .reads = kLlamaReads,
-    .tasks = kLlamaTasks,
-    .publish = [](ModelConfig& config) { config.bias = config.tied_head = false; },
-    // SwiGLU has three matrices where others have two: 8/3 of the width costs what 4 of it do
-    // there.
-    .complete =
-        [](ModelConfig& config) {
-          if (config.ffn_width == 0 && config.width > 0 && config.width <= kMaxFieldSize)
-            config.ffn_width = (8 * config.width + 11) / 12 * 4;
-        },
-    .find_problems =
-        [](const ModelConfig& c, FieldProblems& problems) {
-          if (c.head_width > 0 && c.head_width % 2 != 0)
-            problems.add(
-                {"head-width"},
-                text("rotary positions need an even head width; head-width ", "is ", c.head_width));
-          if (c.head_width == 0 && c.width % c.heads == 0 && c.head_dim() % 2 != 0)
-            problems.add({"width", "heads"},
-                         text("rotary positions need an even head width; width ", c.width, " over ",
-                              c.heads, " heads gives ", c.head_dim()));
-        },
-    .layer = {.feed_forward = FeedForward::SwiGlu,
-              .norm = NormKind::Rms,
-              .rotary = true,
-              .bias = false},
+    .tasks = kRotaryTasks,
+    .publish = publish_rotary,
+    .complete = complete_rotary,
+    .find_problems = find_rotary_problems,
+    .layer = kRotaryLayer,
 };
 
 }  // namespace tessera

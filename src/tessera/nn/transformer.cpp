@@ -209,6 +209,10 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
   Value q = slice(split, 3, 0, r);                             // [b, s, g, r, e]
   Value k = reshape(slice(split, 3, r, 1), {b, s, g, e});      // [b, s, g, e]
   Value v = reshape(slice(split, 3, r + 1, 1), {b, s, g, e});  // [b, s, g, e]
+  if (layer.head_norm) {
+    q = norm(q, "q_norm", layer, where);
+    k = norm(k, "k_norm", layer, where);
+  }
   if (layer.rotary) {
     Value positions = iota(builder, {b, s}, 1, DType::I32, where);
     if (pass.position.valid()) positions = positions + pass.position;  // [b, s]

@@ -28,7 +28,8 @@ struct TransformerLayer {
   bool bias = true;        // of linear layers and layer norms
   // Of these linear layers, where bias is false:
   bool qkv_bias = false, proj_bias = false, ffn_bias = false;
-  bool rotary = false;  // rotary positions in self-attention
+  bool head_norm = false;  // self-attention norms each head of queries and keys
+  bool rotary = false;     // rotary positions in self-attention
   double rope_base = 10'000;
   double attention_dropout = 0, hidden_dropout = 0;  // of probabilities; after each part
   double activation_dropout = 0;                     // of what feed-forward's down reads
@@ -91,7 +92,8 @@ struct Encoded {
 
 /// Self-attention: g key-value heads, r query heads for each, head width e. Parameters: qkv.weight
 /// [g (r+2) e, d], whose rows hold, for each key-value head, its r query heads, its key and its
-/// value, so that to split the rows is to split the heads; proj.weight [d, g r e]; their biases.
+/// value, so that to split the rows is to split the heads; proj.weight [d, g r e]; their biases; with
+/// head_norm q_norm.weight and k_norm.weight [e].
 /// Caches: keys and values [b, room, g, e]; with them attention is causal and has no mask, and a
 /// bias is [heads, s, room].
 /// Shapes: x [b, s, d] -> [b, s, d].

@@ -142,9 +142,10 @@ HubModel read_hub_model(const HubFamily& family, const HubConfig& from, TaskGive
 inline constexpr std::int64_t kMostHubContext = 1024;
 
 // The families, one file each, and in which order they are listed.
-extern const HubFamily kHubAlbert, kHubBart, kHubBert, kHubGpt2, kHubLlama, kHubRoberta, kHubT5,
-    kHubVit;
-inline constexpr const HubFamily* kHubFamilies[] = {&kHubAlbert, &kHubBart,    &kHubBert, &kHubGpt2,
-                                                    &kHubLlama,  &kHubRoberta, &kHubT5,   &kHubVit};
+extern const HubFamily kHubAlbert, kHubBart, kHubBert, kHubGpt2, kHubLlama, kHubQwen2, kHubQwen3,
+    kHubRoberta, kHubT5, kHubVit;
+inline constexpr const HubFamily* kHubFamilies[] = {
+    &kHubAlbert, &kHubBart,  &kHubBert,    &kHubGpt2, &kHubLlama,
+    &kHubQwen2,  &kHubQwen3, &kHubRoberta, &kHubT5,   &kHubVit};
 
 }  // namespace tessera

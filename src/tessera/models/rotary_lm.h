@@ -1,0 +1,45 @@
+#pragma once
+/// What the families have in common that are built as LLaMA is: pre-norm layers with RMS norm,
+/// rotary positions, SwiGLU, grouped queries.
+
+#include "tessera/models/causal_lm.h"
+
+namespace tessera {
+
+/// The fields that all of them read.
+inline constexpr ReadField kRotaryReads[] = {
+    {"layers"},
+    {"heads"},
+    {"kv-heads"},
+    {"width"},
+    {"ffn-width", "0 is 8/3 x width, up to a multiple of 4"},
+    {"context"},
+    {"vocab-size"},
+    {"dropout"},
+    {"attention-dropout"},
+    {"norm-eps"},
+    {"rope-base"},
+    {"init-std"}};
+
+inline constexpr ReadField kRotaryLmReads[] = {{"tied-head"}, {"reset-attention-mask"}};
+inline constexpr FamilyTask kRotaryTasks[] = {{kCausalLm, causal_lm, kRotaryLmReads},
+                                              kCausalClassifier};
+
+/// No biases, and a head of its own.
+void publish_rotary(ModelConfig& config);
+/// SwiGLU has three matrices where others have two: 8/3 of the width costs what 4 of it do there.
+void complete_rotary(ModelConfig& config);
+/// Heads of an odd width.
+void find_rotary_problems(const ModelConfig& config, FieldProblems& problems);
+
+inline constexpr LayerParts kRotaryLayer = {
+    .feed_forward = FeedForward::SwiGlu, .norm = NormKind::Rms, .rotary = true, .bias = false};
+/// The same, which adds something to it.
+constexpr LayerParts rotary_layer(bool qkv_bias, bool head_norm) {
+  LayerParts out = kRotaryLayer;
+  out.qkv_bias = qkv_bias;
+  out.head_norm = head_norm;
+  return out;
+}
+
+}  // namespace tessera

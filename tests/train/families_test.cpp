@@ -1,0 +1,151 @@
+/// Tiny models of transformers' families, read from its folders, against what it computes: logits,
+/// loss, every gradient, five steps of AdamW. tools/golden/families.py makes tests/golden/families;
+/// a folder there is a case.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+#include "files/test_data.h"
+#include "repo_file.h"
+#include "tessera/files/safetensors.h"
+#include "tessera/ops/softmax.h"
+#include "tessera/passes/grad.h"
+#include "tessera/pretrained/pretrained_model.h"
+#include "train/golden_run.h"
+
+namespace tessera {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> family_folders() {
+  std::vector<std::string> out;
+  for (const auto& entry : fs::directory_iterator(repo_file("tests/golden/families")))
+    out.push_back(entry.path().filename().string());
+  std::ranges::sort(out);
+  return out;
+}
+
+HostTensor whole_parameter(const PretrainedModel& from, const std::string& name) {
+  HostTensor out(DType::F32, from.parameters().at(name));
+  read_whole(from, name, out.bytes());
+  return out;
+}
+
+class Families : public testing::TestWithParam<std::string> {
+ protected:
+  std::string folder() const { return repo_file(text("tests/golden/families/", GetParam())); }
+
+  /// The gradients in our layout: as if they were the folder's weights.
+  PretrainedModel gradients_of(const TestFolder& scratch) const {
+    fs::copy_file(folder() + "/config.json", scratch / "config.json");
+    std::vector<HostTensor> tensors;
+    std::vector<TensorSource> sources;
+    for (const StoredTensor& stored : file_.tensors()) {
+      if (stored.name.starts_with("grad.")) tensors.push_back(file_.load(stored.name));
+    }
+    auto tensor = tensors.begin();
+    for (const StoredTensor& stored : file_.tensors()) {
+      if (!stored.name.starts_with("grad.")) continue;
+      sources.push_back(TensorSource::of(stored.name.substr(5), tensor->type(), tensor->bytes()));
+      ++tensor;
+    }
+    write_safetensors(scratch / "model.safetensors", std::move(sources), {{"format", "pt"}});
+    return PretrainedModel::open(scratch.path());
+  }
+
+  /// The states of a graph: the folder's parameters, all else 0.
+  Bindings begin(const Graph& graph) const {
+    Bindings in;
+    for (const State& state : graph.states())
+      in.states.emplace(state.path, state.role == Role::Parameter
+                                        ? whole_parameter(theirs_, state.path)
+                                        : HostTensor(graph.type(state.value)));
+    return in;
+  }
+
+  /// Of step_ids and step_labels.
+  HostTensor of_step(const std::string& name, std::int64_t step) const {
+    const HostTensor all = file_.load(name);
+    Shape shape = all.shape();
+    shape.erase(0);
+    HostTensor out(all.dtype(), shape);
+    for (std::int64_t i = 0; i < out.numel(); ++i) out.set(i, all.at(step * out.numel() + i));
+    return out;
+  }
+
+  static ModelConfig sampled(ModelConfig model, const SafetensorsFile& file) {
+    model.context = file.load("ids").shape()[1];
+    complete(model);
+    return model;
+  }
+
+  SafetensorsFile file_{folder() + "/golden.safetensors"};
+  PretrainedModel theirs_ = PretrainedModel::open(folder());
+  ModelConfig model_ = sampled(theirs_.config(), file_);
+  Task task_ = task_of(model_);
+};
+
+TEST_P(Families, LogitsLossAndEveryGradient) {
+  EXPECT_TRUE(theirs_.notices().empty()) << join(theirs_.notices());
+  Builder builder;
+  TaskValues values;
+  for (const char* name : {"ids", "labels"}) {
+    const HostTensor given = file_.load(name);
+    values.emplace(name, builder.batch(name, {given.dtype(), given.shape(), {}}));
+  }
+  const Value loss = loss_of(task_, task_.measure(values, {}).means);
+  const Graph& forward = builder.so_far();
+  const auto entropy = std::ranges::find(forward.nodes(), &kCrossEntropy, &Node::op);
+  ASSERT_NE(entropy, forward.nodes().end());
+  const Value logits(builder, entropy->inputs[0]);
+  std::vector<Value> parameters;
+  for (const State& state : forward.states()) parameters.emplace_back(builder, state.value);
+  const std::vector<Value> grads = gradients(loss, parameters);
+  builder.output(Output::Kind::Metric, "logits", logits);
+  builder.output(Output::Kind::Metric, "loss", loss);
+  const std::vector<State> states = builder.so_far().states();
+  for (std::size_t i = 0; i < grads.size(); ++i)
+    builder.output(Output::Kind::Metric, states[i].path, grads[i]);
+  const Graph graph = builder.finish();
+  const TestFolder scratch;
+  const PretrainedModel wanted = gradients_of(scratch);
+  EXPECT_EQ(wanted.parameters().size(), states.size());
+  for (const GoldenMesh& mesh : kGoldenMeshes) {
+    SCOPED_TRACE(mesh.name);
+    Bindings in = begin(graph);
+    for (const char* name : {"ids", "labels"}) in.batch[name] = file_.load(name);
+    for (const auto& [name, found] : GoldenRun(graph, mesh, model_)(in)) {
+      const bool of_file = name == "logits" || name == "loss";
+      // The reference is computed in f64 and rounded to f32: 2^-24.
+      EXPECT_LT(difference(found, of_file ? file_.load(name) : whole_parameter(wanted, name)), 1e-6)
+          << name;
+    }
+  }
+}
+
+TEST_P(Families, FiveSteps) {
+  const Graph graph = train_step(task_, golden_recipe(), file_.load("ids").shape()[0]);
+  const HostTensor losses = file_.load("losses"), norms = file_.load("grad_norms");
+  for (const GoldenMesh& mesh : kGoldenMeshes) {
+    SCOPED_TRACE(mesh.name);
+    Bindings in = begin(graph);
+    const GoldenRun run(graph, mesh, model_);
+    for (std::int64_t step = 0; step < losses.numel(); ++step) {
+      for (const char* name : {"ids", "labels"})
+        in.batch[name] = of_step(text("step_", name), step);
+      const std::map<std::string, HostTensor> out = run(in);
+      EXPECT_NEAR(out.at("loss").at(0), losses.at(step), 1e-6) << "step " << step;
+      EXPECT_NEAR(out.at("grad_norm").at(0), norms.at(step), 1e-5) << "step " << step;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Hub, Families, testing::ValuesIn(family_folders()),
+                         [](const auto& info) { return info.param; });
+
+}  // namespace
+}  // namespace tessera
