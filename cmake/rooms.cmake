@@ -56,3 +56,41 @@ function(room NAME)
   set_property(GLOBAL APPEND PROPERTY TESSERA_ROOMS ${NAME})
   set_property(GLOBAL PROPERTY TESSERA_USES_${NAME} ${ARG_USES})  # for tests/repo/rooms_test.sh
 endfunction()
+
+# family_list(ROOM FUNCTION TYPE PREFIX HEADER): FUNCTION of HEADER lists what the files of ROOM/families define, one TYPE each:
+# qwen2.cpp PREFIXQwen2, gpt_neox.cpp PREFIXGptNeox. So a new family is a new file, and no list is edited.
+function(family_list ROOM FUNCTION TYPE PREFIX HEADER)
+  file(GLOB FILES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/tessera/${ROOM}/families/*.cpp)
+  set(EXTERNS "")
+  set(LIST "")
+  foreach(FILE ${FILES})
+    cmake_path(GET FILE STEM WORDS)
+    string(REPLACE "_" ";" WORDS ${WORDS})
+    set(NAME ${PREFIX})
+    foreach(WORD ${WORDS})
+      string(SUBSTRING ${WORD} 0 1 FIRST)
+      string(SUBSTRING ${WORD} 1 -1 REST)
+      string(TOUPPER ${FIRST} FIRST)
+      string(APPEND NAME ${FIRST}${REST})
+    endforeach()
+    string(APPEND EXTERNS "extern const ${TYPE} ${NAME};\n")
+    string(APPEND LIST "    &${NAME},\n")
+  endforeach()
+  set(OUT ${PROJECT_BINARY_DIR}/${FUNCTION}.cpp)
+  file(CONFIGURE OUTPUT ${OUT} CONTENT "#include \"tessera/${HEADER}\"
+
+namespace tessera {
+
+${EXTERNS}
+namespace {
+constexpr const ${TYPE}* kList[] = {
+${LIST}};
+}  // namespace
+
+std::span<const ${TYPE}* const> ${FUNCTION}() { return kList; }
+
+}  // namespace tessera
+")
+  set_source_files_properties(${OUT} PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  target_sources(tessera_${ROOM} PRIVATE ${OUT})
+endfunction()

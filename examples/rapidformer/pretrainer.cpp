@@ -16,7 +16,7 @@ class MyGPTPreTrainer : public PreTrainer {
     return build_train_valid_test_datasets(get_args(), train_valid_num_samples);
   }
 
-  Provided model_optimizer_lr_scheduler_provider() override { return {ModelChoice(kGpt2)}; }
+  Provided model_optimizer_lr_scheduler_provider() override { return {ModelChoice("gpt2")}; }
 
   // Tokens behind the end of a document, --eod-token, are not predicted.
   ModelOutput run_forward_step(const Batch& batch, const Model& model) override {

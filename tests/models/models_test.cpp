@@ -15,6 +15,9 @@
 #include "tessera/ops/interpret.h"
 
 namespace tessera {
+
+extern const TranslationModel kTransformerModel;
+
 namespace {
 
 std::vector<std::string> parameters_of(const ModelConfig& config) {
@@ -392,7 +395,7 @@ TEST(Models, PicturesThatCannotExistAreRefused) {
 TEST(Models, AnUnknownFamilyNamesTheKnown) {
   std::vector<std::string> known;
   for (const ModelFamily* const family : model_families()) known.emplace_back(family->name);
-  EXPECT_EQ(known[0], "gpt2");
+  EXPECT_TRUE(std::ranges::is_sorted(known));
   try {
     find_model("gpt3");
     FAIL();

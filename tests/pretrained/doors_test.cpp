@@ -163,17 +163,13 @@ TEST(HubDoors, WhichNamesAreMeantMustBeClear) {
 
 /// Every second name of every family: alone, as an equal copy, and as a copy that differs.
 TEST(HubDoors, TiedTensorsUnderEachOfTheirNames) {
-  const std::pair<const char*, const HubFamily*> goldens[] = {{"gpt2", &kHubGpt2},
-                                                              {"llama", &kHubLlama},
-                                                              {"bert", &kHubBert},
-                                                              {"bert_masked", &kHubBert},
-                                                              {"albert_masked", &kHubAlbert},
-                                                              {"albert", &kHubAlbert},
-                                                              {"roberta", &kHubRoberta},
-                                                              {"t5", &kHubT5},
-                                                              {"bart", &kHubBart}};
+  const std::pair<const char*, const char*> goldens[] = {
+      {"gpt2", "gpt2"},     {"llama", "llama"},          {"bert", "bert"},
+      {"albert", "albert"}, {"albert_masked", "albert"}, {"bert_masked", "bert"},
+      {"bart", "bart"},     {"roberta", "roberta"},      {"t5", "t5"}};
   int ties = 0;
-  for (const auto& [golden, family] : goldens) {
+  for (const auto& [golden, name] : goldens) {
+    const HubFamily* const family = hub_family_of(name);
     HubCopy saved(golden);
     if (golden == std::string("llama")) {  // a small one, as some are published
       saved.config["tie_word_embeddings"] = true;

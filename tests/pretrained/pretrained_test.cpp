@@ -327,7 +327,7 @@ TEST(HubBert, FirstFilesCallNormsOtherwise) {
 TEST(HubLlama, BaseOfPositions) {
   const auto base = [](const std::string& json) {
     const HubConfig config(json, "config.json");
-    return read_hub_model(kHubLlama, config, TaskGiven::No).config.rope_base;
+    return read_hub_model(*hub_family_of("llama"), config, TaskGiven::No).config.rope_base;
   };
   EXPECT_EQ(base("{}"), 10'000);
   EXPECT_EQ(base(R"({"rope_theta": 500000.0, "rope_scaling": null})"), 500'000);
@@ -351,8 +351,8 @@ TEST(HubRoberta, PublishedConfig) {
       "pad_token_id": 1, "position_embedding_type": "absolute", "torch_dtype": "float32",
       "type_vocab_size": 1, "vocab_size": 50265})",
                          "config.json");
-  ASSERT_EQ(&hub_family_of(config), &kHubRoberta);
-  const HubModel read = read_hub_model(kHubRoberta, config, TaskGiven::No);
+  ASSERT_EQ(&hub_family_of(config), hub_family_of("roberta"));
+  const HubModel read = read_hub_model(*hub_family_of("roberta"), config, TaskGiven::No);
   const ModelConfig& c = read.config;
   EXPECT_EQ(c.positions, 512);
   EXPECT_EQ(c.vocabulary, 50265);
@@ -376,7 +376,8 @@ TEST(HubRates, AttentionHasItsOwn) {
         "model_type": "roberta", "num_attention_heads": 12, "num_hidden_layers": 12,
         "pad_token_id": 1, "type_vocab_size": 1, "vocab_size": 50265})"),
                            "config.json");
-    const ModelConfig model = read_hub_model(kHubRoberta, config, TaskGiven::No).config;
+    const ModelConfig model =
+        read_hub_model(*hub_family_of("roberta"), config, TaskGiven::No).config;
     EXPECT_EQ(model.dropout, 0.1);
     EXPECT_EQ(model.attention_dropout, c.field);
     EXPECT_EQ(model.attention_rate(), c.rate);
@@ -393,8 +394,8 @@ TEST(HubAlbert, PublishedConfig) {
       "layers_to_keep": [], "model_type": "albert", "layer_norm_eps": 1e-12,
       "torch_dtype": "float32"})",
                          "config.json");
-  ASSERT_EQ(&hub_family_of(config), &kHubAlbert);
-  const HubModel read = read_hub_model(kHubAlbert, config, TaskGiven::No);
+  ASSERT_EQ(&hub_family_of(config), hub_family_of("albert"));
+  const HubModel read = read_hub_model(*hub_family_of("albert"), config, TaskGiven::No);
   const ModelConfig& c = read.config;
   EXPECT_TRUE(read.notices.empty()) << join(read.notices);
   EXPECT_EQ(c.embedding_width, 128);
@@ -408,7 +409,7 @@ TEST(HubAlbert, PublishedConfig) {
 TEST(HubT5, HeadAndTokens) {
   const auto read = [](const std::string& json) {
     const HubConfig config(json, "config.json");
-    return read_hub_model(kHubT5, config, TaskGiven::No).config;
+    return read_hub_model(*hub_family_of("t5"), config, TaskGiven::No).config;
   };
   for (const auto& [json, scale] :
        {std::pair("{}", 0.0),
@@ -427,7 +428,7 @@ TEST(HubT5, HeadAndTokens) {
 TEST(HubBart, Tokens) {
   const auto tokens = [](const std::string& json) {
     const HubConfig config(json, "config.json");
-    return read_hub_model(kHubBart, config, TaskGiven::No).config;
+    return read_hub_model(*hub_family_of("bart"), config, TaskGiven::No).config;
   };
   EXPECT_EQ(tokens("{}").special_tokens, "1,2,2,0");
   EXPECT_EQ(tokens(R"({"eos_token_id": 5, "bos_token_id": 4})").special_tokens, "1,2,5,4");
@@ -436,8 +437,8 @@ TEST(HubBart, Tokens) {
     model.special_tokens = wanted;
     HubJson json = HubJson::object();
     complete(model);
-    write_keys(kHubBart.keys, model, json);
-    kHubBart.write(model, json);
+    write_keys(hub_family_of("bart")->keys, model, json);
+    hub_family_of("bart")->write(model, json);
     EXPECT_EQ(tokens(json.dump()).special_tokens, wanted);
   }
 }
@@ -468,9 +469,9 @@ TEST(HubErrors, NameWhatIsWrong) {
     EXPECT_NE(message.find("config.json"), std::string::npos) << message;
     return message;
   };
-  EXPECT_NE(
-      said("gpt2", "model_type", "\"mamba\"").find("albert, bart, bert, gpt2, llama, qwen2, qwen3, roberta, t5"),
-      std::string::npos);
+  EXPECT_NE(said("gpt2", "model_type", "\"mamba\"")
+                .find("albert, bart, bert, gpt2, llama, qwen2, qwen3, roberta, t5"),
+            std::string::npos);
   EXPECT_NE(said("gpt2", "activation_function", "\"relu\"").find("gelu_new"), std::string::npos);
   said("gpt2", "n_layer", "-1");
   said("gpt2", "n_layer", "1e30");

@@ -94,9 +94,9 @@ TEST(OwnRun, TakesThePlaceOfEveryFamilysTask) {
   RunConfig config;
   config.defaulted = {"context"};
   const Datasets data{std::make_shared<Numbers>(5), nullptr};
-  const OwnRun run(config, functions_of(data, {ModelChoice(kBert)}));
+  const OwnRun run(config, functions_of(data, {ModelChoice("bert")}));
   EXPECT_EQ(run.config().model.family.name(), "bert");
-  EXPECT_NE(&*run.config().model.family, &kBert);
+  EXPECT_NE(&*run.config().model.family, &find_model("bert"));
   EXPECT_EQ(run.config().model.context, 12) << "as long as the rows of ids";
   EXPECT_EQ(run.config().held_out, 0) << "there is nothing to validate on";
   for (const ModelFamily* family : model_families()) {
@@ -121,7 +121,7 @@ TEST(OwnRun, CountsTheClassesOfLabels) {
   config.defaulted = {"classes"};
   config.model.task = kSequenceClassification;
   const Datasets data{std::make_shared<Numbers>(5), nullptr};
-  const OwnRun run(config, functions_of(data, {ModelChoice(kBert)}));
+  const OwnRun run(config, functions_of(data, {ModelChoice("bert")}));
   EXPECT_EQ(run.config().model.classes, 5);
 }
 
@@ -264,7 +264,7 @@ TEST(OwnRun, SamplesHaveTheNumbersThatTheModelTakes) {
   config.model.task = kSequenceClassification;
   config.model.classes = 4;
   const Datasets data{std::make_shared<Numbers>(7), nullptr};
-  const OwnRun run(config, functions_of(data, {ModelChoice(kBert)}));
+  const OwnRun run(config, functions_of(data, {ModelChoice("bert")}));
   RunConfig complete_config = run.config();
   complete_config.model.vocabulary = 6;
   complete(complete_config);

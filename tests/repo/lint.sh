@@ -147,6 +147,16 @@ check_names() {
     done
 }
 
+# ---- Families: a new one is its own files, so no other file of the sources names one. Out of it are those that are about
+# certain models: presets, the words of Megatron-LM's flags, what a peer computes.
+check_families() {
+  local about='/families/|/config/presets|/rapidformer/|/bench/peer\.cpp$'
+  local words
+  words=$(for file in src/tessera/models/families/*.cpp; do basename "$file" .cpp; done | paste -sd'|')
+  printf '%s\n' "$@" | grep '^src/tessera/' | grep -Ev "$about" | xargs -r grep -nE "\"($words)\"|\bk(Hub)?(${words//_/})\b" -i |
+    grep -Ev ':[0-9]+: *//|"transformer"' | sed -E 's/^([^:]*:[0-9]+):.*/\1: names a family; give the family a column that says what is special/' || true
+}
+
 # ---- Every text file: nothing that holds on one machine only. The brackets keep this file from finding itself.
 check_places() {
   grep -InE '(^|[^A-Za-z0-9_.~$})/-])/([h]ome|[r]oot|[w]ork|[U]sers)/[A-Za-z0-9_.]' "$@" | cut -c1-200 |
@@ -214,6 +224,7 @@ findings=$(
   check_lengths $(ls tests/repo/long_files.txt dev 2>/dev/null) "${lengthy[@]}"
   [ ${#units[@]} = 0 ] || check_unnamed "${headers[@]}" "${units[@]}"
   check_names
+  [ ! -d src/tessera/models/families ] || check_families "${sources[@]}"
   check_places "${texts[@]}"
   [ ${#docs[@]} = 0 ] || check_docs "${docs[@]}"
   [ ${#pages[@]} = 0 ] || check_pages "${pages[@]}"

@@ -9,7 +9,9 @@ failures=0
 # fresh: a small tree in which nothing is wrong.
 fresh() {
   rm -rf "${tree:?}"/*
-  mkdir -p "$tree"/{src/tessera/{tensor,device,apps},tests/repo,docs}
+  mkdir -p "$tree"/{src/tessera/{tensor,device,apps,models/families},tests/repo,docs}
+  echo 'const char* kName = "gpt2";' >"$tree/src/tessera/models/families/gpt2.cpp"
+  echo 'extern const ModelFamily kGptNeox;' >"$tree/src/tessera/models/families/gpt_neox.cpp"
   echo "# none" >"$tree/tests/repo/long_files.txt"
   printf '#pragma once\n#include <vector>\n#include "tessera/base/error.h"\nstruct Shape {};\n' >"$tree/src/tessera/tensor/shape.h"
   printf '#define A 1\n#ifdef A\n#endif\nint x;\n' >"$tree/src/tessera/device/cuda.cpp"
@@ -54,6 +56,8 @@ finds "the same after a comment" $T/a.cpp 3 <<<$'/* two\n   lines */\n#if 1'
 finds "the environment" $T/a.cpp 1 <<<'const char* x = std::getenv("HOME");'
 finds "std::exit" $T/a.cpp 1 <<<'void f() { std::exit(1); }'
 finds "abort" $T/a.cpp 1 <<<'void f() { abort(); }'
+finds "a family outside its own files" $T/a.cpp 1 <<<'bool is(const char* name) { return name == "Gpt2"; }'
+finds "its variable" $T/a.cpp 1 <<<'extern const ModelFamily kGptNeox;'
 finds "a file that is too long" $T/a.cpp 401 < <(yes '// line' | head -401)
 finds "a name that two files have" $T/unnamed.cpp 2 <<<$'namespace {\nbool is_at(int file) {\n}\n}  // namespace'
 finds "a type that two files have" $T/unnamed.cpp 3 <<<$'namespace {\n\nstruct Case {\n};\n}  // namespace'

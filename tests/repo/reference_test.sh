@@ -1,5 +1,5 @@
 #!/bin/bash
-# reference_test.sh BUILD SOURCE: docs/reference/flags.md is what the commands print with --help; manual pages and completions
+# reference_test.sh BUILD SOURCE: flags.md and families.md in docs/reference are what the commands say; manual pages and completions
 # are what man and shells read, as far as they are installed here.
 set -euo pipefail
 build=$1 source=$2
@@ -8,7 +8,9 @@ trap 'rm -rf "$t"' EXIT
 wrong() { echo "WRONG: $*"; exit 1; }
 
 "$build/reference" "$t"
-diff "$t/flags.md" "$source/docs/reference/flags.md" || wrong "docs/reference/flags.md is out of date: ./dev reference writes it"
+for page in flags families; do
+  diff "$t/docs/$page.md" "$source/docs/reference/$page.md" || wrong "docs/reference/$page.md is out of date: ./dev reference writes it"
+done
 for command in $("$build/tessera" help | sed -n 's/^  tessera \([a-z_]*\)   *.*/\1/p'); do
   [ "$command" = version ] || [ -s "$t/man/man1/tessera-$command.1" ] || wrong "no manual page of tessera $command"
 done

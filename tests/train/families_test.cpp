@@ -1,6 +1,6 @@
 /// Tiny models of transformers' families, read from its folders, against what it computes: logits,
-/// loss, every gradient, five steps of AdamW. tools/golden/families.py makes tests/golden/families;
-/// a folder there is a case.
+/// loss, every gradient, five steps of AdamW, texts; and written as it writes them.
+/// tools/golden/families.py makes tests/golden/families; a folder there is a case.
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,11 @@
 #include "tessera/files/safetensors.h"
 #include "tessera/ops/softmax.h"
 #include "tessera/passes/grad.h"
+#include "tessera/pretrained/hub/hub_config.h"
 #include "tessera/pretrained/pretrained_model.h"
+#include "tessera/pretrained/save_pretrained.h"
+#include "tessera/train/programs.h"
+#include "tessera/train/text_model.h"
 #include "train/golden_run.h"
 
 namespace tessera {
@@ -67,9 +71,17 @@ class Families : public testing::TestWithParam<std::string> {
     return in;
   }
 
-  /// Of step_ids and step_labels.
+  /// What the task reads: of tensors in.NAME, without "in.".
+  std::vector<std::string> inputs() const {
+    std::vector<std::string> out;
+    for (const StoredTensor& stored : file_.tensors()) {
+      if (stored.name.starts_with("in.")) out.push_back(stored.name.substr(3));
+    }
+    return out;
+  }
+
   HostTensor of_step(const std::string& name, std::int64_t step) const {
-    const HostTensor all = file_.load(name);
+    const HostTensor all = file_.load(text("steps.", name));
     Shape shape = all.shape();
     shape.erase(0);
     HostTensor out(all.dtype(), shape);
@@ -78,7 +90,7 @@ class Families : public testing::TestWithParam<std::string> {
   }
 
   static ModelConfig sampled(ModelConfig model, const SafetensorsFile& file) {
-    model.context = file.load("ids").shape()[1];
+    model.context = file.load("in.labels").shape()[1];
     complete(model);
     return model;
   }
@@ -93,8 +105,8 @@ TEST_P(Families, LogitsLossAndEveryGradient) {
   EXPECT_TRUE(theirs_.notices().empty()) << join(theirs_.notices());
   Builder builder;
   TaskValues values;
-  for (const char* name : {"ids", "labels"}) {
-    const HostTensor given = file_.load(name);
+  for (const std::string& name : inputs()) {
+    const HostTensor given = file_.load("in." + name);
     values.emplace(name, builder.batch(name, {given.dtype(), given.shape(), {}}));
   }
   const Value loss = loss_of(task_, task_.measure(values, {}).means);
@@ -117,7 +129,7 @@ TEST_P(Families, LogitsLossAndEveryGradient) {
   for (const GoldenMesh& mesh : kGoldenMeshes) {
     SCOPED_TRACE(mesh.name);
     Bindings in = begin(graph);
-    for (const char* name : {"ids", "labels"}) in.batch[name] = file_.load(name);
+    for (const std::string& name : inputs()) in.batch[name] = file_.load("in." + name);
     for (const auto& [name, found] : GoldenRun(graph, mesh, model_)(in)) {
       const bool of_file = name == "logits" || name == "loss";
       // The reference is computed in f64 and rounded to f32: 2^-24.
@@ -128,20 +140,93 @@ TEST_P(Families, LogitsLossAndEveryGradient) {
 }
 
 TEST_P(Families, FiveSteps) {
-  const Graph graph = train_step(task_, golden_recipe(), file_.load("ids").shape()[0]);
+  const Graph graph = train_step(task_, golden_recipe(), file_.load("in.labels").shape()[0]);
   const HostTensor losses = file_.load("losses"), norms = file_.load("grad_norms");
   for (const GoldenMesh& mesh : kGoldenMeshes) {
     SCOPED_TRACE(mesh.name);
     Bindings in = begin(graph);
     const GoldenRun run(graph, mesh, model_);
     for (std::int64_t step = 0; step < losses.numel(); ++step) {
-      for (const char* name : {"ids", "labels"})
-        in.batch[name] = of_step(text("step_", name), step);
+      for (const std::string& name : inputs()) in.batch[name] = of_step(name, step);
       const std::map<std::string, HostTensor> out = run(in);
       EXPECT_NEAR(out.at("loss").at(0), losses.at(step), 1e-6) << "step " << step;
       EXPECT_NEAR(out.at("grad_norm").at(0), norms.at(step), 1e-5) << "step " << step;
     }
   }
+}
+
+/// 50 tokens, each the likeliest, with caches.
+TEST_P(Families, TheSameText) {
+  if (file_.find("text") == nullptr) GTEST_SKIP() << "it writes none";
+  const HostTensor wanted = file_.load("text");
+  const Tokens text(wanted.data<std::int32_t>(), wanted.data<std::int32_t>() + wanted.numel());
+  ModelConfig model = theirs_.config();
+  model.context = wanted.numel();
+  complete(model);
+  const TextWriting writing = *task_of(model).text;
+  for (const std::int64_t tp : {1, 2}) {
+    SCOPED_TRACE(tp);
+    const Strategy whole =
+        strategy_of(parallel_of(1, tp, 1, false, 0, 1), BatchSplit::Whole, model);
+    const auto rank = [&](Communicator* world) {
+      const auto device = make_cpu_device({1, -1});
+      CompileOptions options;
+      options.rank = world == nullptr ? 0 : world->rank();
+      std::vector<ProgramSource> sources = writing_programs(writing, 1, whole);
+      sources.push_back(
+          {kInitProgram, initialise(train_step(task_of(model), golden_recipe(), 1)), whole});
+      RankGroup group(compile(std::move(sources), *device, options), *device, world);
+      if (options.rank > 0) return group.follow();
+      group.run(kInitProgram);
+      EXPECT_EQ(group.load_weights(theirs_), "");
+      TextModel written(group, writing);
+      written.begin();
+      Tokens found(text.begin(), text.end() - 50);
+      while (found.size() < text.size()) {
+        const std::vector<double> logits = written.next(std::span(&found, 1))[0];
+        found.push_back(
+            static_cast<std::int32_t>(std::ranges::max_element(logits) - logits.begin()));
+      }
+      EXPECT_EQ(found, text);
+      group.stop();
+    };
+    if (tp == 1) rank(nullptr);
+    if (tp > 1) run_ranks(tp, [&](Communicator& world) { rank(&world); });
+  }
+}
+
+/// A model that came from no folder: every tensor and every key that it is written with is one that
+/// transformers writes, with the same value.
+TEST_P(Families, IsWrittenAsTransformersWritesIt) {
+  const ParameterReader reader{[&](std::string_view name) -> const Shape* {
+                                 const auto found = theirs_.parameters().find(name);
+                                 return found == theirs_.parameters().end() ? nullptr
+                                                                            : &found->second;
+                               },
+                               [&](std::string_view name, std::span<float> out) {
+                                 read_whole(theirs_, name, std::as_writable_bytes(out));
+                               }};
+  const TestFolder scratch;
+  save_pretrained(scratch / "out", theirs_.config(), reader);
+  const SafetensorsFile found(scratch / "out/model.safetensors"),
+      wanted(folder() + "/model.safetensors");
+  ASSERT_EQ(found.tensors().size(), wanted.tensors().size());
+  for (const StoredTensor& stored : wanted.tensors()) {
+    ASSERT_NE(found.find(stored.name), nullptr) << stored.name;
+    EXPECT_TRUE(
+        std::ranges::equal(found.load(stored.name).bytes(), wanted.load(stored.name).bytes()))
+        << stored.name;
+  }
+  const HubConfig keys(read_file(scratch / "out/config.json"), "out"),
+      theirs(read_file(folder() + "/config.json"), "theirs");
+  for (const auto& [key, value] : keys.json().items()) {
+    if (theirs.json().contains(key)) {
+      EXPECT_EQ(nlohmann::json(value), nlohmann::json(theirs.json()[key])) << key;
+    }
+  }
+  const PretrainedModel again = PretrainedModel::open(scratch / "out");
+  EXPECT_EQ(again.config(), theirs_.config());
+  EXPECT_TRUE(again.notices().empty()) << join(again.notices());
 }
 
 INSTANTIATE_TEST_SUITE_P(Hub, Families, testing::ValuesIn(family_folders()),

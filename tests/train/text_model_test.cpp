@@ -18,6 +18,9 @@
 #include "train/tiny_step.h"
 
 namespace tessera {
+
+extern const TranslationModel kTransformerModel, kT5Model, kBartModel;  // of families
+
 namespace {
 
 constexpr const char* kWhole = "whole";

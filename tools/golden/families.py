@@ -2,10 +2,13 @@
 """Writes tests/golden/families: tiny models of transformers' families, as folders, with what they compute.
 
     build/golden/bin/python tools/golden/families.py [NAME...]
+    build/golden/bin/python tools/golden/families.py --compare NAME FOLDER
 
-A family is a row of ROWS. Its folder has config.json and model.safetensors as transformers saves them, and
-golden.safetensors: ids, labels, logits, loss, the gradient of each tensor under transformers' names (grad.NAME), and
-five steps of AdamW: step_ids, step_labels, losses, grad_norms. All is computed in float64 and rounded once.
+Of a new one, its config.json is written by hand: model_type, architectures, and what is not transformers' standard.
+Each folder then has config.json and model.safetensors as transformers saves them, and golden.safetensors: what the
+task reads (in.NAME), logits, loss, the gradient of each tensor under transformers' names (grad.NAME), five steps of
+AdamW (steps.NAME, losses, grad_norms), and a text of 50 tokens behind a prompt, each the likeliest. All is computed in
+float64 and rounded once. --compare: the logits of an exported folder beside these.
 """
 import math
 import pathlib
@@ -19,104 +22,131 @@ import transformers
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden" / "families"
 IGNORED = -100
-BATCH, CONTEXT, STEPS = 3, 13, 5
-DECODER = dict(vocab_size=37, hidden_size=16, intermediate_size=22, num_hidden_layers=2, num_attention_heads=4,
-               num_key_value_heads=2, max_position_embeddings=32, rms_norm_eps=1e-5, attention_dropout=0.0,
-               bos_token_id=None, eos_token_id=None, pad_token_id=None, use_cache=False)
-
-
-def rope(base, **more):
-    return {"rope_parameters": {"rope_type": "default", "rope_theta": base, **more}}
-
-
-# name: (class, configuration)
-ROWS = {
-    "qwen2": (transformers.Qwen2ForCausalLM, DECODER | rope(1e6)),
-    "qwen2_tied": (transformers.Qwen2ForCausalLM, DECODER | rope(1e4) | dict(tie_word_embeddings=True)),
-    "qwen3": (transformers.Qwen3ForCausalLM, DECODER | rope(1e6) | dict(head_dim=6)),
-    "qwen3_bias": (transformers.Qwen3ForCausalLM, DECODER | rope(1e6) | dict(head_dim=4, attention_bias=True)),
-}
+BATCH, CONTEXT, STEPS, PROMPT, WRITTEN = 3, 13, 5, 4, 50
 
 
 def main():
     torch.set_num_threads(1)
-    for name in sys.argv[1:] or ROWS:
-        write(name, *ROWS[name])
+    if sys.argv[1:2] == ["--compare"]:
+        return compare(*sys.argv[2:])
+    for name in sys.argv[1:] or sorted(path.name for path in GOLDEN.iterdir()):
+        write(name)
 
 
-def write(name, model_class, configuration):
-    config = model_class.config_class(**configuration)
-    config._attn_implementation = "eager" if config.model_type in NEED_EAGER else "sdpa"
+def write(name):
+    folder = GOLDEN / name
+    config = transformers.AutoConfig.from_pretrained(folder)
+    (model_class,) = (getattr(transformers, each) for each in config.architectures)
+    task = next(task for suffix, task in TASKS.items() if model_class.__name__.endswith(suffix))
+    config._attn_implementation = "eager"
     model = model_class(config).train()
     generator = torch.Generator().manual_seed(sum(name.encode()))
     with torch.no_grad():
         for key, value in model.named_parameters():
             drawn = 0.1 * torch.randn(value.shape, generator=generator)
             value.copy_(1 + drawn if "norm" in key and value.dim() == 1 and not key.endswith("bias") else drawn)
-    folder = GOLDEN / name
     model.save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
-    draw = lambda *shape: torch.randint(0, config.vocab_size, shape, generator=generator)
-    ids, labels = draw(STEPS + 1, BATCH, CONTEXT), draw(STEPS + 1, BATCH, CONTEXT)
-    labels[:, 1, -4:] = IGNORED
+    first, *steps = (task.inputs(config, generator) for _ in range(STEPS + 1))
     with torch.no_grad():
-        shipped = model(ids[0]).logits
-    exact(model.double())
-    logits = model(ids[0]).logits
-    assert (logits - shipped).abs().max() < 1e-5 * logits.abs().max(), name
-    loss = loss_of(logits, labels[0])
-    loss.backward()
-    out = {"ids": ids[0].int(), "labels": labels[0].int(), "logits": logits, "loss": loss,
-           "step_ids": ids[1:].int(), "step_labels": labels[1:].int()}
-    out |= {f"grad.{key}": value.grad for key, value in model.named_parameters()}
-    out["losses"], out["grad_norms"] = five_steps(model, ids[1:], labels[1:])
-    out = {key: (value.detach() if value.dtype == torch.int32 else value.detach().float()).contiguous()
+        shipped = task.logits(model, first)
+    with InDouble():
+        numbers = numbers_of(task, exact(model), first, steps, shipped)
+        if task.text:
+            numbers["text"] = task.text(exact(model), generator)
+    out = {f"in.{key}": value for key, value in first.items()}
+    out |= {f"steps.{key}": torch.stack([step[key] for step in steps]) for key in first} | numbers
+    out = {key: (value.detach().float() if value.is_floating_point() else value.int()).contiguous()
            for key, value in out.items()}
     safetensors.torch.save_file(out, folder / "golden.safetensors",
                                 {"torch": torch.__version__, "transformers": transformers.__version__})
-    print(name, sum(value.numel() for value in model.parameters()), "parameters")
-
-
-NEED_EAGER = ()
+    print(name, sum(value.numel() for value in model.parameters()), "parameters,",
+          sum(path.stat().st_size for path in folder.iterdir()) // 1000, "KB")
 
 
 def exact(model):
-    """In place of what drops to float32 whatever the dtype: norms, and angles of positions."""
-    for module in model.modules():
-        kind = type(module).__name__
-        if kind.endswith("RMSNorm"):
-            module.forward = types.MethodType(rms_norm, module)
-        elif kind.endswith("RotaryEmbedding"):
-            module.forward = types.MethodType(rotary, module)
+    out = type(model)(model.config).double().train()
+    out.load_state_dict(model.state_dict())
+    return out
 
 
-def rms_norm(self, x):
-    return self.weight * (x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.variance_epsilon))
+def numbers_of(task, model, first, steps, shipped):
+    logits = task.logits(model, first)
+    assert (logits - shipped).abs().max() < 1e-5 * logits.abs().max(), (logits - shipped).abs().max()
+    loss = loss_of(logits, first["labels"])
+    loss.backward()
+    gradients = {f"grad.{key}": value.grad.clone() for key, value in model.named_parameters()}
+    losses, norms = five_steps(task, model, steps)
+    return {"logits": logits, "loss": loss, "losses": losses, "grad_norms": norms} | gradients
 
 
-def rotary(self, x, position_ids):
-    parameters = self.config.rope_parameters
-    assert parameters["rope_type"] == "default", parameters
-    width = getattr(self.config, "head_dim", None) or self.config.hidden_size // self.config.num_attention_heads
-    dims = torch.arange(0, width, 2, dtype=torch.float64)
-    angle = position_ids[..., None].double() * parameters["rope_theta"] ** (-dims / width)
-    angle = torch.cat((angle, angle), dim=-1)
-    return angle.cos(), angle.sin()
+def compare(name, folder):
+    golden = safetensors.torch.load_file(GOLDEN / name / "golden.safetensors")
+    config = transformers.AutoConfig.from_pretrained(folder)
+    (model_class,) = (getattr(transformers, each) for each in config.architectures)
+    task = next(task for suffix, task in TASKS.items() if model_class.__name__.endswith(suffix))
+    model = model_class.from_pretrained(folder, dtype=torch.float32).eval()
+    inputs = {key[3:]: value for key, value in golden.items() if key.startswith("in.")}
+    with torch.no_grad():
+        logits = task.logits(model, inputs)
+    print(f"{name}: logits differ by {(logits - golden['logits']).abs().max():.2g} at most, the largest is "
+          f"{golden['logits'].abs().max():.2g}")
+
+
+def draw(most, generator, *shape):
+    return torch.randint(0, most, shape, generator=generator)
+
+
+def causal_inputs(config, generator):
+    labels = draw(config.vocab_size, generator, BATCH, CONTEXT)
+    labels[1, -4:] = IGNORED
+    return {"ids": draw(config.vocab_size, generator, BATCH, CONTEXT), "labels": labels}
+
+
+def causal_text(model, generator):
+    """A prompt, and what follows it: the first prompt for which no choice is close."""
+    while True:
+        text = draw(model.config.vocab_size, generator, 1, PROMPT)
+        closest = math.inf
+        with torch.no_grad():
+            for _ in range(WRITTEN):
+                best = model(text).logits[0, -1].topk(2)
+                closest = min(closest, (best.values[0] - best.values[1]).item())
+                text = torch.cat((text, best.indices[None, :1]), dim=1)
+        if closest > 1e-4:
+            return text[0]
+
+
+# By the end of a class's name: what the task reads, the logits of it, and a text.
+TASKS = {
+    "ForCausalLM": types.SimpleNamespace(inputs=causal_inputs, text=causal_text,
+                                         logits=lambda model, given: model(given["ids"].long()).logits),
+}
+
+
+class InDouble(torch.overrides.TorchFunctionMode):
+    """In place of what drops to float32 whatever the dtype: norms, softmax, angles of positions."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function is torch.Tensor.float:
+            return args[0].double()
+        double = lambda x: torch.float64 if x is torch.float32 else x
+        return function(*map(double, args), **{key: double(x) for key, x in (kwargs or {}).items()})
 
 
 def loss_of(logits, labels):
     return F.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1), ignore_index=IGNORED)
 
 
-def five_steps(model, ids, labels):
+def five_steps(task, model, steps):
     """AdamW with betas 0.9 and 0.95, eps 1e-8, decay 0.1 of what has two dims or more, norm 0.5 at most, and the rates
     of ten steps of a cosine from 1e-2 to 1e-3 behind three of warm-up."""
     parameters = list(model.parameters())
     means, squares = ([torch.zeros_like(p) for p in parameters] for _ in range(2))
     losses, norms = [], []
-    for step in range(len(ids)):
+    for step, given in enumerate(steps):
         model.zero_grad()
-        loss = loss_of(model(ids[step]).logits, labels[step])
+        loss = loss_of(task.logits(model, given), given["labels"])
         loss.backward()
         norm = math.sqrt(sum(p.grad.pow(2).sum().item() for p in parameters))
         scale = min(1.0, 0.5 / (norm + 1e-6))

@@ -10,15 +10,15 @@ import pathlib
 import transformers
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
-CONFIGS = [transformers.AlbertConfig, transformers.BartConfig, transformers.BertConfig, transformers.GPT2Config,
-           transformers.LlamaConfig, transformers.RobertaConfig, transformers.T5Config, transformers.ViTConfig]
+FOLDERS = [*(GOLDEN / "hub").iterdir(), *(GOLDEN / "families").iterdir()]
 
 
 def main():
     shared = {field.name for field in dataclasses.fields(transformers.PreTrainedConfig)}
+    configs = {type(transformers.AutoConfig.from_pretrained(folder)) for folder in FOLDERS}
     out = {config.model_type: {field.name: field.default for field in dataclasses.fields(config)
                                if field.name not in shared and field.default is not dataclasses.MISSING}
-           for config in CONFIGS}
+           for config in configs}
     (GOLDEN / "hub_defaults.json").write_text(json.dumps(out, indent=1, sort_keys=True) + "\n")
 
 

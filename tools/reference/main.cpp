@@ -1,5 +1,5 @@
-/// Writes the reference of the commands from what they print with --help: flags.md, manual pages
-/// and completions of shells, below FOLDER: `reference FOLDER`.
+/// Writes the reference of the commands from what they print with --help: pages of docs/reference,
+/// manual pages and completions of shells, below FOLDER: `reference FOLDER`.
 
 #include <filesystem>
 #include <fstream>
@@ -68,7 +68,8 @@ int write_reference(const std::filesystem::path& folder) {
   write(folder / "fish/vendor_completions.d/rapidformer.fish",
         fish_completion("rapidformer", other));
   pages.push_back(other.front());
-  write(folder / "flags.md", markdown(pages));
+  write(folder / "docs/flags.md", markdown(pages));
+  write(folder / "docs/families.md", families_page());
   for (const auto& [name, page] : manual_pages(pages)) write(folder / "man/man1" / name, page);
   return 0;
 }

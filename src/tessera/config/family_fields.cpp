@@ -130,14 +130,27 @@ std::string families_text(const Field& field, const OwnFamilies& own) {
   if (field.name == kTaskField) return tasks_text(own);
   std::string out;
   const std::vector<const ModelFamily*> all = all_families(own);
+  std::vector<std::pair<std::string_view, std::vector<std::string>>> notes;  // and whose
   for (const ModelFamily* family : all) {
     for (const ReadField& read : family->reads) {
-      if (read.name == field.name && !read.note.empty())
-        out += text("; of family ", family->name, " ", read.note);
+      if (read.name != field.name || read.note.empty()) continue;
+      auto known = std::ranges::find(notes, read.note, [](const auto& note) { return note.first; });
+      if (known == notes.end()) known = notes.insert(known, {read.note, {}});
+      known->second.emplace_back(family->name);
     }
   }
+  for (const auto& [note, families] : notes)
+    out += text("; of family ", any_of(families), " ", note);
   const std::vector<std::string> readers = readers_of(field, own);
-  if (readers.size() < all.size()) out += text(", with --family ", any_of(readers));
+  std::vector<std::string> others;
+  for (const ModelFamily* family : all) {
+    if (!is_read(field, *family)) others.emplace_back(family->name);
+  }
+  if (others.size() >= readers.size()) {
+    out += text(", with --family ", any_of(readers));
+  } else if (!others.empty()) {
+    out += text(", not with --family ", any_of(others));
+  }
   const std::vector<std::string> tasks = tasks_that_read(field, all);
   if (!tasks.empty()) out += text(", with --task ", any_of(tasks));
   return out;

@@ -16,7 +16,7 @@ struct ModelFamily;  // models/family.h
 /// every configuration that refers to it.
 class FamilyRef {
  public:
-  FamilyRef();  // gpt2
+  FamilyRef();  // the one that is ModelFamily::standard
   FamilyRef(const ModelFamily& family) : family_(&family) {}
   /// By name, of the library's. Errors: Fault::Usage: there is none; the message lists them.
   FamilyRef(std::string_view name);

@@ -7,8 +7,6 @@
 
 namespace tessera {
 
-std::span<const ModelFamily* const> model_families() { return kModelFamilies; }
-
 std::vector<const ModelFamily*> all_families(const OwnFamilies& own) {
   const std::span<const ModelFamily* const> library = model_families();
   std::vector<const ModelFamily*> out(library.begin(), library.end());
@@ -35,7 +33,8 @@ const ModelFamily& find_model(std::string_view name, const OwnFamilies& own) {
   fail(Fault::Usage, "unknown model family '", name, "'; known are ", join(names));
 }
 
-FamilyRef::FamilyRef() : family_(&kGpt2) {}
+FamilyRef::FamilyRef()
+    : family_(*std::ranges::find(model_families(), true, &ModelFamily::standard)) {}
 FamilyRef::FamilyRef(std::string_view name) : family_(&find_model(name)) {}
 std::string_view FamilyRef::name() const { return family_->name; }
 

@@ -5,9 +5,9 @@
 /// Rejected: virtual functions: a family is a row of functions, most with a default, and one of a
 /// program's own is handed over beside the library's.
 ///
-/// Model families: what `--family` names. A family of the library is one file and a name
-/// at the end of this header; a program adds its own by handing it over. docs/guides/cpp-family.md shows
-/// one.
+/// Model families: what `--family` names. A family of the library is one file of the folder
+/// `families`, whose name it has (qwen2.cpp defines kQwen2); a program adds its own by handing it
+/// over. docs/guides/cpp-family.md shows one.
 
 #include <span>
 #include <string>
@@ -100,6 +100,7 @@ struct ModelFamily {
   LayerParts layer = {};
   /// In a program that brings it, it takes the place of the library's family of this name.
   bool replaces = false;
+  bool standard = false;  // what a model is of where nobody names a family; one is
 };
 
 /// The families that a program brings beside the library's. Each outlives the program's use of it.
@@ -107,7 +108,7 @@ struct ModelFamily {
 /// configuration is that object.
 using OwnFamilies = std::vector<const ModelFamily*>;
 
-/// Those of the library.
+/// Those of the library: one for each file of the folder `families`, by name.
 std::span<const ModelFamily* const> model_families();
 /// Those of the library, but for those that `own` replaces, and `own`. Errors: Fault::Usage: two of
 /// one name.
@@ -152,12 +153,5 @@ void complete(ModelConfig& config);
 /// What the model is trained to do. Errors: as of family_task; Fault::Usage: its row says of texts
 /// what the task does not do.
 Task task_of(const ModelConfig& config);
-
-// The families, one file each, and in which order they are listed.
-extern const ModelFamily kAlbert, kBart, kBert, kGpt2, kLlama, kQwen2, kQwen3, kRoberta, kT5,
-    kTransformer, kVit;
-inline constexpr const ModelFamily* kModelFamilies[] = {&kGpt2, &kLlama,   &kQwen2,  &kQwen3,
-                                                        &kBert, &kRoberta, &kAlbert, &kTransformer,
-                                                        &kT5,   &kBart,    &kVit};
 
 }  // namespace tessera

@@ -229,4 +229,9 @@ Task translation(const ModelConfig& config, const TranslationModel& model) {
   return out;
 }
 
+double tied_logit_scale(const ModelConfig& c) {
+  if (c.logit_scale != 0) return c.logit_scale;
+  return c.tied_head ? 1 / std::sqrt(static_cast<double>(c.width)) : 1;
+}
+
 }  // namespace tessera

@@ -49,10 +49,7 @@ struct TranslationModel {
 /// from the start token on, until the end token; by default each token is the likeliest.
 Task translation(const ModelConfig& config, const TranslationModel& model);
 
-/// What T5's logits are multiplied by: logit_scale, or 1 / sqrt(width) of a tied head.
-double t5_logit_scale(const ModelConfig& config);
-
-// Of the families `transformer`, `t5` and `bart`.
-extern const TranslationModel kTransformerModel, kT5Model, kBartModel;
+/// What logits are multiplied by: logit_scale, or 1 / sqrt(width) of a tied head.
+double tied_logit_scale(const ModelConfig& config);
 
 }  // namespace tessera

@@ -102,8 +102,9 @@ class ModelChoice {
  public:
   /// The one that the flags tell: --preset, --family, their sizes, --init-from.
   ModelChoice() = default;
-  /// A family of the program's own, which outlives it, with the sizes that flags tell.
-  explicit ModelChoice(const ModelFamily& family) : family_(&family) {}
+  /// A family, the library's by name or one of the program's own, which outlives it, with the
+  /// sizes that flags tell.
+  explicit ModelChoice(const FamilyRef& family) : family_(&*family) {}
   /// The model in a folder of Hugging Face or in a checkpoint, by its path or its name, or the one
   /// that flags tell.
   static ModelChoice from_pretrained(std::string name);

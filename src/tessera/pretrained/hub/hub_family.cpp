@@ -43,12 +43,10 @@ void add(const HubName& name, std::int64_t layer, std::vector<HubTensor>& out) {
 
 }  // namespace
 
-std::span<const HubFamily* const> hub_families() { return kHubFamilies; }
-
 const HubFamily& hub_family_of(const HubConfig& config) {
   const std::string type = config.has("model_type") ? config.word("model_type") : "";
   std::vector<std::string> known;
-  for (const HubFamily* family : kHubFamilies) {
+  for (const HubFamily* family : hub_families()) {
     if (family->model_type == type) return *family;
     known.emplace_back(family->model_type);
   }
@@ -60,7 +58,7 @@ const HubFamily& hub_family_of(const HubConfig& config) {
 }
 
 const HubFamily* hub_family_of(const FamilyRef& family) {
-  for (const HubFamily* each : kHubFamilies) {
+  for (const HubFamily* each : hub_families()) {
     if (each->family->name == family.name()) return each;  // or what a program replaced it by
   }
   return nullptr;

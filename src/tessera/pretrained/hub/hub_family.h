@@ -1,6 +1,7 @@
 #pragma once
 /// How a family of models is written in Hugging Face's folders, as tables: its tensors with all of
-/// their names, and the keys of its config.json. One family is one file.
+/// their names, and the keys of its config.json. One family is one file of the folder `families`,
+/// whose name it has (qwen2.cpp defines kHubQwen2).
 
 #include <span>
 #include <string>
@@ -140,12 +141,5 @@ struct HubModel {
 HubModel read_hub_model(const HubFamily& family, const HubConfig& from, TaskGiven given);
 /// Longest samples, unless the user gives the length.
 inline constexpr std::int64_t kMostHubContext = 1024;
-
-// The families, one file each, and in which order they are listed.
-extern const HubFamily kHubAlbert, kHubBart, kHubBert, kHubGpt2, kHubLlama, kHubQwen2, kHubQwen3,
-    kHubRoberta, kHubT5, kHubVit;
-inline constexpr const HubFamily* kHubFamilies[] = {
-    &kHubAlbert, &kHubBart,  &kHubBert,    &kHubGpt2, &kHubLlama,
-    &kHubQwen2,  &kHubQwen3, &kHubRoberta, &kHubT5,   &kHubVit};
 
 }  // namespace tessera

@@ -126,7 +126,7 @@ Value decoded(const ModelConfig& c, Value ids, Value table, const Encoded& encod
 
 }  // namespace
 
-constinit const TranslationModel kTransformerModel = {
+extern constinit const TranslationModel kTransformerModel = {
     .logits = [](const ModelConfig& c, Value source, Value ids, const Pass& pass) -> Value {
       const ReadSource from = read_source(c, source, pass);
       const Value pad = ids.builder().constant(translation_tokens(c).pad, DType::I32);
@@ -145,7 +145,7 @@ constinit const TranslationModel kTransformerModel = {
 constexpr FamilyTask kTransformerTasks[] = {
     {kSeq2SeqLm, [](const ModelConfig& config) { return translation(config, kTransformerModel); }}};
 
-constinit const ModelFamily kTransformer = {
+extern constinit const ModelFamily kTransformer = {
     .name = "transformer",
     .doc = "encoder and decoder, for translation; norms before or after, ReLU or GELU",
     .reads = kTransformerReads,

@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+extern const ModelFamily kAlbert;
+
 namespace {
 
 // All layers have the weights of layers.0.
@@ -91,7 +93,7 @@ constexpr HubClass kAlbertClasses[] = {
 
 }  // namespace
 
-constinit const HubFamily kHubAlbert = {
+extern constinit const HubFamily kHubAlbert = {
     .model_type = "albert",
     .classes = kAlbertClasses,
     .base_class = "AlbertModel",

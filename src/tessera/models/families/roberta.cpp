@@ -13,7 +13,7 @@ constexpr MaskedModel kRobertaModel = {.parts = SampleParts::One, .unread_positi
 
 }  // namespace
 
-constinit const ModelFamily kRoberta = {
+extern constinit const ModelFamily kRoberta = {
     .name = "roberta",
     .doc = "as bert, masked tokens alone, samples of one part",
     .reads = kMaskedReads,

@@ -12,7 +12,7 @@ constexpr MaskedModel kBertModel = {.sentence_files = true};
 
 }  // namespace
 
-constinit const ModelFamily kBert = {
+extern constinit const ModelFamily kBert = {
     .name = "bert",
     .doc = "post-norm, sees both sides, masked tokens and next parts",
     .reads = kMaskedReads,

@@ -18,7 +18,7 @@ constexpr ReadField kLlamaReads[] = {
 
 }  // namespace
 
-constinit const ModelFamily kLlama = {
+extern constinit const ModelFamily kLlama = {
     .name = "llama",
     .doc = "RMS norm, rotary positions, SwiGLU, grouped queries",
     .reads = kLlamaReads,

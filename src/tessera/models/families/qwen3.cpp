@@ -23,7 +23,7 @@ constexpr ReadField kQwen3Reads[] = {{"layers"},
 
 }  // namespace
 
-constinit const ModelFamily kQwen3 = {
+extern constinit const ModelFamily kQwen3 = {
     .name = "qwen3",
     .doc = "LLaMA with norms of queries and keys",
     .reads = kQwen3Reads,

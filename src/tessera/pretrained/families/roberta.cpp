@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+extern const ModelFamily kRoberta;
+
 namespace {
 
 constexpr HubName kRobertaNames[] = {
@@ -71,7 +73,7 @@ constexpr HubClass kRobertaClasses[] = {
 
 }  // namespace
 
-constinit const HubFamily kHubRoberta = {
+extern constinit const HubFamily kHubRoberta = {
     .model_type = "roberta",
     .classes = kRobertaClasses,
     .base_class = "RobertaModel",

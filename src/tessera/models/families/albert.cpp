@@ -21,7 +21,7 @@ constexpr ReadField kAlbertReads[] = {
 
 }  // namespace
 
-constinit const ModelFamily kAlbert = {
+extern constinit const ModelFamily kAlbert = {
     .name = "albert",
     .doc = "as bert, one set of weights for all layers, narrow tables",
     .reads = kAlbertReads,

@@ -4,7 +4,7 @@
 
 namespace tessera {
 
-constinit const ModelFamily kQwen2 = {
+extern constinit const ModelFamily kQwen2 = {
     .name = "qwen2",
     .doc = "LLaMA with biases of queries, keys and values",
     .reads = kRotaryReads,

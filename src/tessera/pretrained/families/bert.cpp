@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+extern const ModelFamily kBert;
+
 namespace {
 
 constexpr HubName kBertNames[] = {
@@ -71,7 +73,7 @@ constexpr HubClass kBertClasses[] = {
 
 }  // namespace
 
-constinit const HubFamily kHubBert = {
+extern constinit const HubFamily kHubBert = {
     .model_type = "bert",
     .classes = kBertClasses,
     .base_class = "BertModel",

@@ -4,6 +4,8 @@
 
 namespace tessera {
 
+extern const ModelFamily kLlama;
+
 namespace {
 
 constexpr auto kLlamaKeys = hub_rotary_keys({.width = 4096,
@@ -26,7 +28,7 @@ constexpr HubClass kLlamaClasses[] = {
 
 }  // namespace
 
-constinit const HubFamily kHubLlama = {
+extern constinit const HubFamily kHubLlama = {
     .model_type = "llama",
     .classes = kLlamaClasses,
     .base_class = "LlamaModel",

@@ -103,7 +103,7 @@ Value t5_decoded(const ModelConfig& c, Value ids, Value table, const Encoded& en
     x = dropout_layer(x, c.dropout, pass.step, "dropout");
   }
   if (pass.wanted.valid()) x = dynamic_slice(x, 1, pass.wanted, 1);
-  if (const double scale = t5_logit_scale(c); scale != 1) x = x * scale;
+  if (const double scale = tied_logit_scale(c); scale != 1) x = x * scale;
   if (!c.tied_head) return linear(x, "head", c.vocabulary, {false, t5_tokens_init(c)});
   const Scope scope(builder, "head");
   return matmul(x, table, {.trans_b = true});
@@ -163,12 +163,7 @@ std::string t5_tokens_of(const Vocabulary& vocabulary) {
 
 }  // namespace
 
-double t5_logit_scale(const ModelConfig& c) {
-  if (c.logit_scale != 0) return c.logit_scale;
-  return c.tied_head ? 1 / std::sqrt(static_cast<double>(c.width)) : 1;
-}
-
-constinit const TranslationModel kT5Model = {
+extern constinit const TranslationModel kT5Model = {
     .logits = [](const ModelConfig& c, Value source, Value ids, const Pass& pass) -> Value {
       const T5Source from = t5_read(c, source, pass);
       return t5_decoded(c, ids, from.table, from.encoded, pass);
@@ -186,7 +181,7 @@ constinit const TranslationModel kT5Model = {
 constexpr FamilyTask kT5Tasks[] = {
     {kSeq2SeqLm, [](const ModelConfig& config) { return translation(config, kT5Model); }}};
 
-constinit const ModelFamily kT5 = {
+extern constinit const ModelFamily kT5 = {
     .name = "t5",
     .doc = "encoder and decoder, for translation; RMS norm, relative positions, ReLU or gated GELU",
     .reads = kT5Reads,

@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+extern const ModelFamily kVit;
+
 namespace {
 
 constexpr HubName kVitNames[] = {
@@ -42,7 +44,7 @@ constexpr HubClass kVitClasses[] = {{TaskHead::ImageClassification, "ViTForImage
 
 }  // namespace
 
-constinit const HubFamily kHubVit = {
+extern constinit const HubFamily kHubVit = {
     .model_type = "vit",
     .classes = kVitClasses,
     .base_class = "ViTModel",

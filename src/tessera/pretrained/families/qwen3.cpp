@@ -4,6 +4,8 @@
 
 namespace tessera {
 
+extern const ModelFamily kQwen3;
+
 namespace {
 
 constexpr auto kQwen3Keys = hub_rotary_keys({.width = 4096,
@@ -25,7 +27,7 @@ constexpr HubClass kQwen3Classes[] = {
 
 }  // namespace
 
-constinit const HubFamily kHubQwen3 = {
+extern constinit const HubFamily kHubQwen3 = {
     .model_type = "qwen3",
     .classes = kQwen3Classes,
     .base_class = "Qwen3Model",

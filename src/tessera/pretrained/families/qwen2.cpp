@@ -4,6 +4,8 @@
 
 namespace tessera {
 
+extern const ModelFamily kQwen2;
+
 namespace {
 
 constexpr auto kQwen2Keys = hub_rotary_keys({.width = 4096,
@@ -21,7 +23,7 @@ constexpr HubClass kQwen2Classes[] = {
 
 }  // namespace
 
-constinit const HubFamily kHubQwen2 = {
+extern constinit const HubFamily kHubQwen2 = {
     .model_type = "qwen2",
     .classes = kQwen2Classes,
     .base_class = "Qwen2Model",

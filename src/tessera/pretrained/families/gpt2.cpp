@@ -5,6 +5,8 @@
 
 namespace tessera {
 
+extern const ModelFamily kGpt2;
+
 namespace {
 
 constexpr HubName kGpt2Names[] = {
@@ -65,7 +67,7 @@ constexpr HubClass kGpt2Classes[] = {
 
 }  // namespace
 
-constinit const HubFamily kHubGpt2 = {
+extern constinit const HubFamily kHubGpt2 = {
     .model_type = "gpt2",
     .classes = kGpt2Classes,
     .base_class = "GPT2Model",

@@ -106,7 +106,7 @@ std::string bart_tokens_of(const Vocabulary& vocabulary) {
 
 }  // namespace
 
-constinit const TranslationModel kBartModel = {
+extern constinit const TranslationModel kBartModel = {
     .logits = [](const ModelConfig& c, Value source, Value ids, const Pass& pass) -> Value {
       const Value table = shared_table(c, source.builder(), init_of(c));
       return bart_decoded(c, ids, table, bart_read(c, source, table, pass), pass);
@@ -124,7 +124,7 @@ constinit const TranslationModel kBartModel = {
 constexpr FamilyTask kBartTasks[] = {
     {kSeq2SeqLm, [](const ModelConfig& config) { return translation(config, kBartModel); }}};
 
-constinit const ModelFamily kBart = {
+extern constinit const ModelFamily kBart = {
     .name = "bart",
     .doc = "encoder and decoder, for translation; post-norm, learned positions, GELU, one table",
     .reads = kBartReads,

@@ -6,6 +6,8 @@
 
 namespace tessera {
 
+extern const ModelFamily kBart;
+
 namespace {
 
 constexpr HubName kBartNames[] = {
@@ -125,7 +127,7 @@ constexpr HubClass kBartClasses[] = {{TaskHead::Seq2SeqLm, "BartForConditionalGe
 
 }  // namespace
 
-constinit const HubFamily kHubBart = {
+extern constinit const HubFamily kHubBart = {
     .model_type = "bart",
     .classes = kBartClasses,
     .base_class = "BartModel",

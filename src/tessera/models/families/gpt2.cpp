@@ -19,11 +19,12 @@ constexpr FamilyTask kGpt2Tasks[] = {{kCausalLm, causal_lm, kGpt2LmReads}, kCaus
 
 }  // namespace
 
-constinit const ModelFamily kGpt2 = {
+extern constinit const ModelFamily kGpt2 = {
     .name = "gpt2",
     .doc = "pre-norm, learned positions, GELU, tied head",
     .reads = kGpt2Reads,
     .tasks = kGpt2Tasks,
+    .standard = true,
 };
 
 }  // namespace tessera

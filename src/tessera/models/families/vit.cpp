@@ -148,7 +148,7 @@ constexpr FamilyTask kVitTasks[] = {
 
 }  // namespace
 
-constinit const ModelFamily kVit = {
+extern constinit const ModelFamily kVit = {
     .name = "vit",
     .doc = "patches of pictures as tokens, pre-norm, GELU, classes",
     .reads = kVitReads,

@@ -10,6 +10,8 @@
 
 namespace tessera {
 
+extern const ModelFamily kT5;
+
 namespace {
 
 constexpr std::string_view kT5Gated = "gated-gelu", kT5Plain = "relu";
@@ -136,14 +138,14 @@ void read_t5(const HubConfig& from, ModelConfig& to) {
 }
 
 void untie_t5(ModelConfig& model) {
-  const double scale = t5_logit_scale(model);
+  const double scale = tied_logit_scale(model);
   model.tied_head = false;
   model.logit_scale = scale == 1 ? 0 : scale;
 }
 
 void write_t5(const ModelConfig& from, HubJson& to) {
   to["is_encoder_decoder"] = true;
-  const double scale = t5_logit_scale(from);
+  const double scale = tied_logit_scale(from);
   const bool scaled = scale != 1;
   require(!scaled || scale == 1 / std::sqrt(static_cast<double>(from.width)),
           "export: logit-scale is ", scale, "; transformers' T5 supports only 1 and 1/sqrt(width)");
@@ -163,7 +165,7 @@ constexpr HubClass kT5Classes[] = {{TaskHead::Seq2SeqLm, "T5ForConditionalGenera
 
 }  // namespace
 
-constinit const HubFamily kHubT5 = {
+extern constinit const HubFamily kHubT5 = {
     .model_type = "t5",
     .classes = kT5Classes,
     .base_class = "T5Model",
@@ -178,7 +180,7 @@ constinit const HubFamily kHubT5 = {
     .write = write_t5,
     .untie = untie_t5,
     // Version 1.1, of which version 5 too writes that it is tied.
-    .has_own_head = [](const ModelConfig& model) { return t5_logit_scale(model) == 1; },
+    .has_own_head = [](const ModelConfig& model) { return tied_logit_scale(model) == 1; },
 };
 
 }  // namespace tessera
