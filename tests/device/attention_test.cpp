@@ -18,6 +18,7 @@ struct Case {
   bool causal = true;
   double dropout = 0;
   enum class Mask { None, OfKeys, OfQueries, Prefix, Nothing } mask = Mask::None;
+  std::int64_t window = 0;
 };
 using Mask = Case::Mask;
 
@@ -53,11 +54,31 @@ const Case kCases[] = {
     {"one query, chunks of keys that it does not see", 1, 1, 2, 3, 96, 800, false, 0, Mask::Prefix},
     {"one query, dropout", 2, 1, 2, 3, 20, 133, false, 0.3, Mask::OfQueries},
     {"causal, the first query of many keys", 1, 1, 2, 1, 8, 200},
+    {"a window of a tile", 1, 256, 2, 1, 16, 256, true, 0, Mask::None, 64},
+    {"a window of two tiles and some, the last tile partial", 2, 333, 1, 2, 13, 333, true, 0,
+     Mask::None, 150},
+    {"a window within a tile", 1, 200, 2, 1, 16, 200, true, 0, Mask::None, 5},
+    {"a window of one key", 2, 70, 2, 1, 16, 70, true, 0, Mask::None, 1},
+    {"a window of one key, not causal", 1, 70, 2, 1, 16, 70, false, 0, Mask::None, 1},
+    {"a window larger than all", 2, 70, 2, 1, 16, 70, true, 0, Mask::None, 1000},
+    {"a window on both sides", 2, 270, 1, 1, 24, 270, false, 0, Mask::None, 40},
+    {"a window on both sides, more keys than queries", 1, 70, 1, 2, 12, 330, false, 0, Mask::None,
+     100},
+    {"a window, more queries than keys: the last see none", 1, 330, 1, 1, 12, 70, true, 0,
+     Mask::None, 90},
+    {"a window, a padding mask, dropout", 3, 139, 2, 1, 16, 139, true, 0.2, Mask::OfKeys, 37},
+    {"a window, a mask per query, dropout", 2, 150, 1, 2, 14, 150, false, 0.3, Mask::OfQueries, 70},
+    {"few queries, a window", 2, 3, 2, 2, 32, 900, false, 0, Mask::None, 300},
+    {"few queries, a window of some", 2, 4, 2, 2, 32, 100, true, 0, Mask::OfKeys, 2},
 };
 
 Attrs attributes(const Case& c) {
-  return {c.causal, 1 / std::sqrt(static_cast<double>(c.e)), c.dropout, c.mask != Mask::None,
-          std::string("layer.dropout")};
+  return {c.causal,
+          1 / std::sqrt(static_cast<double>(c.e)),
+          c.dropout,
+          c.mask != Mask::None,
+          std::string("layer.dropout"),
+          c.window};
 }
 
 HostTensor mask_of(const Case& c) {
@@ -242,11 +263,11 @@ void expect_like_reference_on_shard(Device& device, const OpDef& op, const Case&
 }
 
 /// Of `of_shard`: a mask for all queries, or for each.
-void expect_shard_and_micro_batch_known(Mask of_shard, DType dtype) {
+void expect_shard_and_micro_batch_known(Mask of_shard, DType dtype, std::int64_t window) {
   const std::unique_ptr<Device> device = make_cpu_device({2, -1});
   // Rows 4 and 5 of a batch of 6, heads 2 and 3 of 4, queries 70 ... 139 of 133: seven rows are
   // padding.
-  const Case c = {"", 2, 70, 2, 2, 16, 150, true, 0.3, of_shard};
+  const Case c = {"", 2, 70, 2, 2, 16, 150, true, 0.3, of_shard, window};
   const auto shard_q = [](Shape global, Shape offset, Shape step) {
     return ShardInfo{global, offset, step, global};
   };
@@ -294,8 +315,10 @@ void expect_shard_and_micro_batch_known(Mask of_shard, DType dtype) {
 TEST(Attention, KnowsItsShardAndItsMicroBatch) {
   for (const DType dtype : {DType::F32, DType::BF16}) {
     SCOPED_TRACE(text(dtype));
-    for (const Mask mask : {Mask::OfKeys, Mask::OfQueries})
-      expect_shard_and_micro_batch_known(mask, dtype);
+    for (const Mask mask : {Mask::OfKeys, Mask::OfQueries}) {
+      for (const std::int64_t window : {0, 50})
+        expect_shard_and_micro_batch_known(mask, dtype, window);
+    }
   }
 }
 

@@ -140,7 +140,7 @@ struct HeadsCase {
   const OpDef* op;
   bool causal;
   DType dtype;
-  std::int64_t queries, keys;
+  std::int64_t queries, keys, window = 0;
 };
 constexpr HeadsCase kHeads[] = {
     {&kAttention, true, DType::BF16, 6, 6},
@@ -161,7 +161,9 @@ LocalNode node_of(const HeadsCase& c) {
   add(q, c.dtype), add(k, c.dtype), add(k, c.dtype);
   if (grad) add(q, c.dtype), add({2, 2, 3, c.queries}, DType::F32);
   const NodeId id =
-      builder.add_all(*c.op, ins, {c.causal, 0.3, 0.0, false, std::string()})[0].id().node;
+      builder.add_all(*c.op, ins, {c.causal, 0.3, 0.0, false, std::string(), c.window})[0]
+          .id()
+          .node;
   return node_alone(builder.finish(), id);
 }
 
@@ -186,6 +188,17 @@ TEST(CudnnAttention, IsCalledAsDocumented) {
     const Distance d = distance(node, OnPlugin(module).run(node.ins), reference_results(node));
     EXPECT_EQ(d.wrong, "");
     EXPECT_LE(d.worst, d.bound);
+  }
+}
+
+TEST(CudnnAttention, HasNoWindow) {
+  for (HeadsCase c : kHeads) {
+    EXPECT_EQ(count_of("__cudnn",
+                       hlo::node_module(*node_of(c).graph, node_of(c).id(), with_cudnn()).text),
+              1);
+    c.window = 4;
+    const LocalNode node = node_of(c);
+    EXPECT_EQ(count_of("__cudnn", hlo::node_module(*node.graph, node.id(), with_cudnn()).text), 0);
   }
 }
 

@@ -2,12 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
 #include "tessera/nn/loss.h"
 #include "tessera/nn/transformer.h"
 #include "tessera/ops/interpret.h"
+#include "tessera/ops/reduce.h"
 #include "tessera/ops/table.h"
 
 namespace tessera {
@@ -87,6 +89,63 @@ TEST(AttentionMask, IsTheMaskOfKeysAndPositionsAtTokens) {
   for (std::int64_t i = 0; i < y[0].numel(); ++i) {
     if (kTokens[static_cast<std::size_t>(i / kWidth)] == 0) continue;
     EXPECT_NEAR(y[0].at(i), y[1].at(i), 1e-12) << i;
+  }
+}
+
+/// A window of a layer is the mask of those pairs, by whatever way attention is computed.
+TEST(Window, IsAMaskOfPairs) {
+  constexpr std::int64_t kTokensInARow = 7, kWidth = 8, kWindow = 3;
+  struct Way {
+    const char* name;
+    bool causal, masked, biased, cached;
+  };
+  constexpr Way kWays[] = {
+      {"causal, a mask", true, true, false, false},
+      {"causal", true, false, false, false},
+      {"causal, scores held", true, false, true, false},
+      {"with caches", true, false, false, true},
+      {"with caches, scores held", true, false, true, true},
+      {"a mask", false, true, false, false},
+      {"both sides", false, false, false, false},
+      {"both sides, scores held", false, false, true, false},
+  };
+  HostTensor want;
+  for (const Way& way : kWays) {
+    SCOPED_TRACE(way.name);
+    const std::int64_t s = kTokensInARow;
+    Builder builder;
+    const Value x = builder.batch("x", {DType::F32, {1, s, kWidth}, {}});
+    Visible visible{.causal = way.causal};
+    if (way.masked) visible.mask = builder.batch("mask", {DType::Bool, {1, s, s}, {}});
+    if (way.biased) visible.bias = broadcast_to(builder.constant(0, DType::F32), {2, s, s});
+    Pass pass;
+    if (way.cached) pass.position = builder.batch("position", {DType::I32, {}, {}}), pass.room = s;
+    const TransformerLayer layer{.heads = 2, .window = way.masked ? 0 : kWindow};
+    builder.output(Output::Kind::Metric, "y", self_attention(x, layer, visible, pass));
+    const Graph graph = builder.finish();
+    Bindings in;
+    HostTensor numbers(DType::F32, {1, s, kWidth}), mask(DType::Bool, {1, s, s});
+    for (std::int64_t i = 0; i < numbers.numel(); ++i)
+      numbers.set(i, std::sin(static_cast<double>(i)));
+    for (std::int64_t i = 0; i < mask.numel(); ++i)
+      mask.set(i, std::abs(i / s - i % s) < kWindow && (!way.causal || i % s <= i / s));
+    in.batch.emplace("x", numbers);
+    if (way.masked) in.batch.emplace("mask", mask);
+    if (way.cached) in.batch.emplace("position", HostTensor::scalar<std::int32_t>(0));
+    for (const State& state : graph.states()) {
+      HostTensor weight(graph.type(state.value));
+      for (std::int64_t i = 0; i < weight.numel(); ++i)
+        weight.set(i, std::cos(static_cast<double>(3 * i)));
+      in.states.emplace(state.path, weight);
+    }
+    Interpretation how;
+    how.f64 = true;
+    const auto is_y = [](const Output& output) { return output.name == "y"; };
+    const auto found = std::ranges::find_if(graph.outputs(), is_y);  // beside it are the caches
+    const HostTensor y =
+        interpret(graph, in, how)[static_cast<std::size_t>(found - graph.outputs().begin())];
+    if (way.masked) want = y;
+    for (std::int64_t i = 0; i < y.numel(); ++i) EXPECT_NEAR(y.at(i), want.at(i), 1e-12) << i;
   }
 }
 

@@ -57,5 +57,41 @@ TEST(Cost, BytesMoved) {
     EXPECT_EQ(bytes_moved(graph.call(nodes[n])), cases[n].bytes) << cases[n].name;
 }
 
+/// All pairs of a query and a key that see each other, counted.
+TEST(Cost, OperationsOfAttentionAreThoseOfPairsThatAreSeen) {
+  constexpr std::int64_t kSize = 3, kHeads = 4, kWidth = 8;
+  for (const std::int64_t t : {1, 7, 12}) {
+    for (const std::int64_t s : {1, 7, 12}) {
+      for (const bool causal : {true, false}) {
+        for (const std::int64_t window : {0, 1, 3, 7, 100}) {
+          SCOPED_TRACE(text(s, " queries, ", t, " keys, window ", window, causal ? " causal" : ""));
+          std::int64_t pairs = 0;
+          const std::int64_t queries = std::max(s, t);
+          for (std::int64_t i = 0; i < queries; ++i) {
+            for (std::int64_t j = 0; j < t; ++j)
+              pairs += (!causal || j <= i) && (window == 0 || std::abs(i - j) < window);
+          }
+          Builder builder;
+          const auto rows = [&](const char* name, Shape shape) {
+            return builder.batch(name, {DType::F32, shape, {}});
+          };
+          const Value k = rows("k", {kSize, t, kHeads / 2, kWidth});
+          AttentionOptions options;
+          options.causal = causal, options.window = window;
+          const Value y =
+              attention(rows("q", {kSize, s, kHeads / 2, 2, kWidth}), k, k, {}, {}, options).y;
+          builder.output(Output::Kind::Metric, "y", y);
+          const Graph graph = builder.finish();
+          const OpCall call = graph.call(y.id().node);
+          // Fewer queries than keys: a rank's part of them, on average.
+          const double share = static_cast<double>(s) / static_cast<double>(queries);
+          EXPECT_DOUBLE_EQ(kAttention.flops(call),
+                           4.0 * kSize * kHeads * kWidth * static_cast<double>(pairs) * share);
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace tessera::test

@@ -75,6 +75,9 @@ std::vector<Row> rows() {
               all = {false, kScale, 0.0, false, std::string()};
   const Attrs padded = {true, kScale, 0.0, true, std::string()},
               padded_all = {false, kScale, 0.0, true, std::string()};
+  const auto with_window = [](const Attrs& attrs, std::int64_t window) {
+    return attrs.with(attrs.size(), window);
+  };
   const Attrs rope = {10'000.0, false}, eps = {1e-5}, ignored = {std::int64_t{-100}};
   const double few = 1e-5;  // some dozen roundings of 2^-24, of numbers of some units
   return {
@@ -102,6 +105,9 @@ std::vector<Row> rows() {
       {"attention_padded", &kAttention, padded, {0, 1, 2, 3}, few},
       {"attention_padded_not_causal", &kAttention, padded_all, {0, 1, 2, 3}, few},
       {"attention_cross", &kAttention, all, {0, 1, 2}, few},
+      {"attention_window", &kAttention, with_window(causal, 20), {0, 1, 2}, few},
+      {"attention_window_both_sides", &kAttention, with_window(all, 3), {0, 1, 2}, few},
+      {"attention_window_padded", &kAttention, with_window(padded, 4), {0, 1, 2, 3}, few},
       {"rope", &kRope, rope, {0, 1}, few},
       {"rope_far",
        &kRope,

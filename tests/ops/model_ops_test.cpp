@@ -275,6 +275,9 @@ TEST(Attention, Errors) {
                    }),
                    "the mask is bool[2,4,7]; it needs bool[2,7] (keys that all queries may see) or "
                    "bool[2,3,7]"));
+  AttentionOptions backwards;
+  backwards.window = -3;
+  EXPECT_TRUE(says(of({2, 3, 2, 2, 4}, {2, 3, 2, 4}, backwards), "window is -3; it needs to be"));
   AttentionOptions dropped;
   dropped.dropout = 0.1;
   EXPECT_TRUE(says(of({2, 3, 2, 2, 4}, {2, 3, 2, 4}, dropped), "give the step too"));

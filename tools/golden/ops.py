@@ -20,7 +20,7 @@ def golden_ops(seed):
     tensors = {}
 
     def case(name, function, *inputs):
-        """Runs `function`; every output gets a random cotangent, every floating input a gradient."""
+        """Runs `function`; every output gets a random cotangent, every floating input that has one a gradient."""
         inputs = [a.clone().requires_grad_(a.is_floating_point()) for a in inputs]
         outputs = function(*inputs)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
@@ -28,7 +28,7 @@ def golden_ops(seed):
         torch.autograd.backward(outputs, douts)
         for k, value in enumerate(inputs):
             tensors[f"{name}.in.{k}"] = value.detach()
-            if value.is_floating_point():
+            if value.grad is not None:
                 tensors[f"{name}.din.{k}"] = value.grad
         for k, (out, dout) in enumerate(zip(outputs, douts)):
             tensors[f"{name}.out.{k}"], tensors[f"{name}.dout.{k}"] = out.detach(), dout
@@ -41,6 +41,7 @@ def golden_ops(seed):
     positions(case, normal)
     repeated = torch.tensor([[2, 5, 2, 2, 0], [6, 2, 5, 0, 6], [2, 2, 2, 2, 2]], dtype=torch.int32)  # 1, 3, 4 never
     case("embedding", lambda table, ids: F.embedding(ids, table), normal(7, 4), repeated)
+    attentions_of_families(case, normal)
     return dict(sorted(tensors.items()))
 
 
@@ -118,6 +119,41 @@ def attentions(case, normal):
     case("attention_padded", attention, *inputs(9, 9), mask)
     case("attention_padded_not_causal", lambda *a: attention(*a, causal=False), *inputs(9, 9), mask)
     case("attention_cross", lambda *a: attention(*a, causal=False), *inputs(5, 8))
+
+
+def attentions_of_families(case, normal):
+    """What some families add to attention, with the shapes of `attentions`."""
+
+    def attention(q, k, v, mask=None, causal=True, window=0, cap=0.0, slopes=None):
+        ahead = torch.arange(k.shape[1])[None, :] - torch.arange(q.shape[1])[:, None]
+        visible = torch.ones_like(ahead, dtype=torch.bool)
+        if causal:
+            visible = visible & (ahead <= 0)
+        if window > 0:
+            visible = visible & (ahead.abs() < window)
+        if mask is not None:
+            visible = visible & mask[:, None, None, :]
+        k, v = (a.repeat_interleave(q.shape[2] // a.shape[2], 2) for a in (k, v))
+        scores = torch.einsum("bshe,bthe->bhst", q, k) / math.sqrt(q.shape[-1])
+        if cap > 0:
+            scores = cap * torch.tanh(scores / cap)
+        if slopes is not None:
+            scores = scores + slopes.flatten()[:, None, None] * ahead
+        return torch.einsum("bhst,bthe->bshe", scores.masked_fill(~visible, NEG_INF).softmax(-1), v)
+
+    def inputs(seq, keys, scale=1.0):
+        return normal(2, seq, 4, 6, scale=scale), normal(2, keys, 2, 6, scale=scale), normal(2, keys, 2, 6)
+
+    case("attention_window", lambda *a: attention(*a, window=20), *inputs(71, 71))
+    case("attention_window_both_sides", lambda *a: attention(*a, causal=False, window=3), *inputs(9, 11))
+    mask = torch.arange(9)[None, :] < torch.tensor([[9], [7]])  # each query sees a real key
+    case("attention_window_padded", lambda *a: attention(*a, window=4), *inputs(9, 9), mask)
+    case("attention_cap", lambda *a: attention(*a, cap=5.0), *inputs(71, 71, scale=3))
+    slopes = torch.tensor([[0.5, 0.25], [0.0625, 0.0078125]]).double()
+    case("attention_slopes", lambda q, k, v, m: attention(q, k, v, slopes=m.detach()), *inputs(71, 71), slopes)
+    case("attention_window_cap_slopes",
+         lambda q, k, v, m: attention(q, k, v, causal=False, window=8, cap=2.0, slopes=m.detach()),
+         *inputs(13, 17), slopes)
 
 
 def positions(case, normal):

@@ -18,10 +18,10 @@ const AttrValue& OpCall::attr(std::string_view name) const {
   return (*attrs_)[static_cast<std::size_t>(i)];
 }
 
-DType OpCall::dtype_or(std::string_view name, DType otherwise) const {
+bool OpCall::lacks(std::string_view name) const {
   const int i = op_->attrs.find(name);
   check(i >= 0, op_->name, " has no attribute '", name, "'");
-  return static_cast<std::size_t>(i) < attrs_->size() ? dtype(name) : otherwise;
+  return static_cast<std::size_t>(i) >= attrs_->size();
 }
 
 std::vector<int> OpCall::ndims() const {

@@ -42,8 +42,11 @@ class OpCall {
     return get<std::vector<std::int64_t>>(name);
   }
   DType dtype(std::string_view name) const { return get<DType>(name); }
-  /// Of an optional attribute: `otherwise` where the node lacks it.
-  DType dtype_or(std::string_view name, DType otherwise) const;
+  // Of an optional attribute: `otherwise` where the node lacks it.
+  std::int64_t integer_or(std::string_view name, std::int64_t otherwise) const {
+    return get_or(name, otherwise);
+  }
+  DType dtype_or(std::string_view name, DType otherwise) const { return get_or(name, otherwise); }
   const Graph& graph(std::string_view name) const {
     return *get<std::shared_ptr<const Graph>>(name);
   }
@@ -57,6 +60,11 @@ class OpCall {
   const T& get(std::string_view name) const {
     return std::get<T>(attr(name));
   }
+  template <typename T>
+  T get_or(std::string_view name, T otherwise) const {
+    return lacks(name) ? otherwise : get<T>(name);
+  }
+  bool lacks(std::string_view name) const;
   const OpDef* op_;
   Types ins_, outs_;
   const Attrs* attrs_;

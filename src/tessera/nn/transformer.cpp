@@ -43,23 +43,39 @@ Heads heads_of(std::int64_t width, const TransformerLayer& layer, Where where) {
           layer.head_width > 0 ? layer.head_width : width / layer.heads};
 }
 
-/// What is seen, as bools that broadcast to scores [b, g, r, s, t]; empty: all is.
-Value seen_of(const Visible& visible, Builder& builder, std::int64_t s, std::int64_t t,
-              Where where) {
+/// Of `a` only where it is not empty.
+Value and_also(Value a, Value b) { return a.valid() ? logical_and(a, b) : b; }
+
+/// Which keys are seen by position, of i32 positions that broadcast: bools; empty: all.
+Value seen_by_position(Value queries, Value keys, bool causal, std::int64_t window) {
+  const auto is_near = [&](Value from, Value to) {
+    return less(to - from, from.builder().constant(static_cast<double>(window), DType::I32));
+  };
   Value out;
-  if (visible.causal)
-    out = less_equal(iota(builder, {s, t}, 1, DType::I32, where),
-                     iota(builder, {s, t}, 0, DType::I32, where));  // [s, t]
+  if (causal) out = less_equal(keys, queries);
+  if (window > 0) out = and_also(out, is_near(keys, queries));
+  if (window > 0 && !causal) out = and_also(out, is_near(queries, keys));
+  return out;
+}
+
+/// What is seen, as bools that broadcast to scores [b, g, r, s, t]; empty: all is.
+Value seen_of(const Visible& visible, std::int64_t window, Builder& builder, std::int64_t s,
+              std::int64_t t, Where where) {
+  Value out;
+  if (visible.causal || window > 0)
+    out = seen_by_position(iota(builder, {s, t}, 0, DType::I32, where),
+                           iota(builder, {s, t}, 1, DType::I32, where), visible.causal,
+                           window);  // [s, t]
   if (!visible.mask.valid()) return out;
   const Shape& shape = visible.mask.shape();
   const std::int64_t queries = shape.ndim() == 3 ? s : 1;
   const Value mask = reshape(visible.mask, {shape[0], 1, 1, queries, t}, where);
-  return out.valid() ? logical_and(mask, out) : mask;
+  return and_also(out, mask);
 }
 
 /// Attention with a bias, of ops that hold all scores.
 Value biased_attention(Value q, Value k, Value v, const TransformerLayer& layer,
-                       const Visible& visible, const Pass& pass, Where where) {
+                       const Visible& visible, std::int64_t window, const Pass& pass, Where where) {
   // Of keys that are not seen. A number that f16 has too: infinities would make NaN of a query that
   // sees none.
   constexpr double kUnseen = -30'000;
@@ -70,22 +86,24 @@ Value biased_attention(Value q, Value k, Value v, const TransformerLayer& layer,
                                                   : layer.attention_scale;
   Value scores = einsum("b s g r e, b t g e -> b g r s t", scale == 1 ? q : q * scale, k, where);
   scores = scores + reshape(visible.bias, {g, r, s, t}, where);  // [b, g, r, s, t]
-  const Value seen = seen_of(visible, builder, s, t, where);
+  const Value seen = seen_of(visible, window, builder, s, t, where);
   if (seen.valid()) scores = select(seen, scores, builder.constant(kUnseen, scores.dtype(), where));
   const Value shares = dropout_layer(softmax(scores, -1, where), layer.attention_dropout, pass.step,
                                      "dropout", where);  // [b, g, r, s, t]
   return einsum("b g r s t, b t g e -> b s g r e", shares, v, where);
 }
 
-/// Attention of q [b, s, g, r, e], and the projection of its result to `width`.
+/// Attention of q [b, s, g, r, e], and the projection of its result to `width`. `window`: where
+/// positions of queries and keys count from the same one.
 Value attended(Value q, Value k, Value v, std::int64_t width, const TransformerLayer& layer,
-               const Visible& visible, const Pass& pass, Where where) {
+               const Visible& visible, std::int64_t window, const Pass& pass, Where where) {
   Value y;
   if (visible.bias.valid()) {
-    y = biased_attention(q, k, v, layer, visible, pass, where);  // [b, s, g, r, e]
+    y = biased_attention(q, k, v, layer, visible, window, pass, where);  // [b, s, g, r, e]
   } else {
     AttentionOptions options;
     options.causal = visible.causal;
+    options.window = window;
     options.scale = layer.attention_scale;
     const bool drop = pass.step.valid() && layer.attention_dropout > 0;
     if (drop) options.dropout = layer.attention_dropout;
@@ -140,12 +158,13 @@ CrossCaches cross_caches(Builder& builder, std::int64_t b, std::int64_t t, const
 }
 
 /// [b, n, room]: each of n tokens behind those in the cache sees these, what is before it, and
-/// itself.
-Value seen_from(Value position, std::int64_t b, std::int64_t n, std::int64_t room, Where where) {
+/// itself; of all that, what lies in the window.
+Value seen_from(Value position, std::int64_t b, std::int64_t n, std::int64_t room,
+                std::int64_t window, Where where) {
   Builder& builder = position.builder();
   const Shape shape{b, n, room};
-  return less_equal(iota(builder, shape, 2, DType::I32, where),
-                    iota(builder, shape, 1, DType::I32, where) + position);
+  return seen_by_position(iota(builder, shape, 1, DType::I32, where) + position,
+                          iota(builder, shape, 2, DType::I32, where), true, window);
 }
 
 /// One part of a layer, added to the residual stream.
@@ -219,15 +238,16 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
     q = rope(q, positions, layer.rope_base, false, where);
     k = rope(k, positions, layer.rope_base, false, where);
   }
-  if (!pass.position.valid()) return attended(q, k, v, d, layer, visible, pass, where);
+  if (!pass.position.valid())
+    return attended(q, k, v, d, layer, visible, layer.window, pass, where);
   require(visible.causal && !visible.mask.valid(), "attention at ", where.file, ":", where.line,
           ": with caches it must be causal, without a mask");
   k = remembered(k, "keys", pass, where);    // [b, room, g, e]
   v = remembered(v, "values", pass, where);  // [b, room, g, e]
   const Visible before{.causal = false,
-                       .mask = seen_from(pass.position, b, s, pass.room, where),
+                       .mask = seen_from(pass.position, b, s, pass.room, layer.window, where),
                        .bias = visible.bias};
-  return attended(q, k, v, d, layer, before, pass, where);
+  return attended(q, k, v, d, layer, before, 0, pass, where);
 }
 
 Value cross_attention(Value x, const Encoded& encoded, const TransformerLayer& layer,
@@ -239,12 +259,12 @@ Value cross_attention(Value x, const Encoded& encoded, const TransformerLayer& l
   const Value q = reshape(linear(x, "q", g * r * e, of_attention(layer), where), {b, s, g, r, e});
   if (encoded.kept == 0) {
     const auto [k, v] = encoded_keys(encoded.values, heads, layer, where);  // [b, t, g, e] each
-    return attended(q, k, v, d, layer, encoded.visible, pass, where);
+    return attended(q, k, v, d, layer, encoded.visible, 0, pass, where);
   }
   const CrossCaches kept = cross_caches(x.builder(), b, encoded.kept, heads, x.dtype(), where);
   const Value zero = x.builder().constant(0, DType::I32, where);
-  return attended(q, kept.keys, kept.values, d, layer, {.mask = not_equal(kept.seen, zero)}, pass,
-                  where);
+  return attended(q, kept.keys, kept.values, d, layer, {.mask = not_equal(kept.seen, zero)}, 0,
+                  pass, where);
 }
 
 void keep_encoded(const Encoded& encoded, std::int64_t width, const TransformerLayer& layer,

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "tessera/ops/attention_reference.h"
+#include "tessera/ops/attention_sight.h"
 
 namespace tessera {
 
@@ -37,6 +38,9 @@ TensorType check_operands(const OpCall& c, int first, int extras) {
   require(dropout >= 0 && dropout < 1, c.op().name, ": dropout is ", dropout,
           "; it needs to be in [0, 1)");
   check(c.number("scale") != 0, c.op().name, ": scale is not resolved");
+  const std::int64_t window = c.integer_or("window", 0);
+  require(window >= 0, c.op().name, ": window is ", window,
+          "; it needs to be a number of keys, or 0 for all");
   return {computed_in(q.dtype), {b, g, r, s}, {}};
 }
 
@@ -49,8 +53,9 @@ std::string extra_operands(const OpCall& c, int first) {
 /// Pairs of a query and a key that are seen, times head_dim: the work of one of its matrix
 /// products, in multiply-adds.
 double score_products(const OpCall& c, const TensorType& q, const TensorType& k) {
-  return static_cast<double>(q.numel()) * static_cast<double>(k.shape[1]) *
-         (c.flag("causal") ? 0.5 : 1.0);
+  const Shape& size = q.shape;
+  return static_cast<double>(size[0] * size[2] * size[3] * size[4]) *
+         sight_of(c).pairs(size[1], k.shape[1]);
 }
 
 /// Of queries and keys of one head; that of scores and values has the same work.
@@ -67,9 +72,7 @@ void gradient_of(GradCall& g) {
       " exp, sum and log");
   std::vector<Value> ins = {g.dout(0), g.in(0), g.in(1), g.in(2), g.out(0), g.out(1)};
   for (int i = 3; i < g.num_in(); ++i) ins.push_back(g.in(i));
-  const std::vector<Value> d = ins[0].builder().add_all(
-      kAttentionGrad, ins,
-      {c.flag("causal"), c.number("scale"), c.number("dropout"), c.flag("mask"), c.string("key")});
+  const std::vector<Value> d = ins[0].builder().add_all(kAttentionGrad, ins, c.attrs());
   for (int i = 0; i < 3; ++i) g.din(i) = d[static_cast<std::size_t>(i)];
 }
 
@@ -78,7 +81,8 @@ constexpr AttrDefs kAttrs = {
     {"scale", AttrKind::Float},    // never 0
     {"dropout", AttrKind::Float},  // above 0: the last operand is the step
     {"mask", AttrKind::Bool},      // true: there is an operand that says which keys are seen
-    {"key", AttrKind::Text}};      // of dropout
+    {"key", AttrKind::Text},       // of dropout
+    {.name = "window", .kind = AttrKind::Int, .optional = true}};
 
 }  // namespace
 
@@ -149,7 +153,8 @@ AttentionResult attention(Value q, Value k, Value v, Value mask, Value step,
   const double head_dim = q.ndim() > 0 ? static_cast<double>(q.shape().back()) : 1;
   const double scale = options.scale != 0 ? options.scale : 1 / std::sqrt(head_dim);
   const std::vector<Value> out = builder.add_all(
-      kAttention, ins, {options.causal, scale, options.dropout, mask.valid(), key}, where);
+      kAttention, ins, {options.causal, scale, options.dropout, mask.valid(), key, options.window},
+      where);
   return {out[0], out[1]};
 }
 

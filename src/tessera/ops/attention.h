@@ -7,6 +7,9 @@ namespace tessera {
 
 struct AttentionOptions {
   bool causal = true;  // key position <= query position (positions counted from 0 in both)
+  /// Key and query positions lie less than so many apart; 0: any number. A causal query sees
+  /// itself and the window - 1 keys before it.
+  std::int64_t window = 0;
   double scale = 0;    // of the scores; 0: 1 / sqrt(head_dim)
   double dropout = 0;  // of the probabilities; needs `step` and `name`
   std::string_view name = "dropout";
@@ -22,7 +25,7 @@ struct AttentionResult {
 /// Shapes: q [b, s, g, r, e]; k, v [b, t, g, e]: g key-value heads, r query heads for each of them
 ///         (r = 1: plain multi-head attention); mask bool or empty: the keys that may be seen, [b,
 ///         t] by all queries or [b, s, t] by each; step: i64 scalar or empty (no dropout).
-/// With `causal` a key is seen where both the mask and its position allow it.
+/// A key is seen where both the mask and, with `causal` or a window, its position allow it.
 /// Kernels never hold the [s, t] scores of a head whole. Random numbers of dropout are drawn for
 /// the logical index in [b, g, r, s, t]. A row that may see no key gives zeros, and a logsumexp of
 /// -infinity. The gradient flows from y only.

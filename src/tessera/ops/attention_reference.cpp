@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/base/philox.h"
+#include "tessera/ops/attention_sight.h"
 
 namespace tessera {
 
@@ -27,7 +28,7 @@ class Heads {
         E(q.type.shape[4]),
         K(k.type.shape[1]),
         scale(static_cast<T>(c.call.number("scale"))),
-        causal_(c.call.flag("causal")),
+        sight_(sight_of(c.call)),
         dropout_(c.call.number("dropout")),
         key_(c.key) {
     if (c.call.flag("mask")) {
@@ -56,7 +57,7 @@ class Heads {
   bool seen(std::int64_t b, std::int64_t s, std::int64_t t) const {
     const std::int64_t row = mask_of_queries_ ? b * S + s : b;
     if (mask_ != nullptr && !mask_[row * K + t]) return false;
-    return !causal_ || k.offset[1] + t <= q.offset[1] + s;
+    return sight_.sees(k.offset[1] + t - q.offset[1] - s);
   }
   /// What dropout multiplies a probability with.
   T kept(std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t s, std::int64_t t) const {
@@ -81,7 +82,7 @@ class Heads {
   const T scale;
 
  private:
-  const bool causal_;
+  const Sight sight_;
   const double dropout_;
   const std::uint64_t key_;
   const bool* mask_ = nullptr;

@@ -34,7 +34,7 @@ class AttentionKernel : public Kernel {
     fixed_.T = k[1];
     fixed_.dtype = call.in(first).dtype, fixed_.dots = dots;
     fixed_.scale = static_cast<float>(call.number("scale"));
-    fixed_.causal = call.flag("causal");
+    fixed_.sight = sight_of(call);
     const double dropout = call.number("dropout");
     if (dropout > 0) {
       fixed_.drop_below = keep_threshold(dropout);
@@ -123,16 +123,11 @@ class AttentionKernel : public Kernel {
   int mask_ = -1, step_ = -1;
 };
 
-double products(const OpCall& call, int first) {
-  return static_cast<double>(call.in(first).numel()) *
-         static_cast<double>(call.in(first + 1).shape[1]);
-}
-
 class Forward final : public AttentionKernel {
  public:
   Forward(const KernelRequest& request, bool dots, Pool& pool)
       : AttentionKernel(request, 0, 3, dots, pool),
-        threads_(threads(4 * products(request.call, 0))),
+        threads_(threads(request.call.op().flops(request.call))),
         scratch_(attention_forward_scratch(fixed_.E)) {}
 
   std::string_view name() const override {
@@ -163,7 +158,7 @@ class FewQueries final : public AttentionKernel {
  public:
   FewQueries(const KernelRequest& request, Pool& pool)
       : AttentionKernel(request, 0, 3, false, pool),
-        threads_(threads(4 * products(request.call, 0))),
+        threads_(threads(request.call.op().flops(request.call))),
         chunks_((fixed_.T + kKeyChunk - 1) / kKeyChunk),
         rows_(fixed_.R * fixed_.S) {}
 
@@ -200,8 +195,8 @@ class Backward final : public AttentionKernel {
  public:
   Backward(const KernelRequest& request, bool dots, Pool& pool)
       : AttentionKernel(request, 1, 6, dots, pool),
-        threads_(static_cast<int>(
-            std::min<std::int64_t>(threads(10 * products(request.call, 1)), fixed_.B * fixed_.G))),
+        threads_(static_cast<int>(std::min<std::int64_t>(
+            threads(request.call.op().flops(request.call)), fixed_.B * fixed_.G))),
         scratch_(attention_backward_scratch(fixed_.E, fixed_.T, dots)) {}
 
   std::string_view name() const override {

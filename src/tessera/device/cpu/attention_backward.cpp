@@ -212,8 +212,8 @@ HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b
   load_queries(call, f, b, g, r, first, queries, cols);
   std::fill(f.dquery_rows, f.dquery_rows + kScoreTile * wide, 0.0F);
   ListAhead ahead = lines_ahead(call, b, g, r, first);
-  const Index end = call.keys_before(first + queries - 1);
-  for (Index t = 0, all = 0; t < end; t += all) {
+  const auto [begin, end] = call.tiled_keys_of(first, queries);
+  for (Index t = begin, all = 0; t < end; t += all) {
     const KeyTiles tiles(call, t, end, first);
     all = tiles.keys;
     if (call.all_hidden(b, first, queries, t, all)) continue;

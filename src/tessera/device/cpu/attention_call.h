@@ -5,11 +5,13 @@
 #include <cstdint>
 #include <cstring>
 
+#include "tessera/ops/attention_sight.h"
 #include "tessera/tensor/dtype.h"
 
 namespace tessera::cpu {
 
-constexpr std::int64_t kScoreTile = 64;  // queries, and keys, of one tile of scores
+constexpr std::int64_t kScoreTile = 64;            // queries, and keys, of one tile of scores
+constexpr std::int64_t kLowTile = kScoreTile / 4;  // keys of a low one
 /// Up to so many queries are computed without tiles, from chunks of so many keys.
 constexpr std::int64_t kFewQueries = 4, kKeyChunk = 256;
 
@@ -21,6 +23,11 @@ struct HeadRows {
   std::int64_t at(std::int64_t ib, std::int64_t ig, std::int64_t ir) const {
     return ib * b + ig * g + ir * r;
   }
+};
+
+/// Local keys [begin, end).
+struct KeyRange {
+  std::int64_t begin, end;
 };
 
 /// Keys [t, t + keys) against a tile of queries, of which those before `from` see none of them.
@@ -37,7 +44,7 @@ struct AttentionCall {
   std::int64_t valid_s = 0, valid_r = 0, valid_t = 0;     // what lies inside the logical extents
   std::int64_t first_query = 0, first_key = 0;  // logical positions of the first local ones
   float scale = 1;
-  bool causal = false;
+  Sight sight;                          // of a query, by position
   const bool* mask = nullptr;           // keys that are seen: rows of T,
   std::int64_t mask_b = 0, mask_s = 0;  // at these strides; mask_s 0: one row for all queries
 
@@ -85,15 +92,23 @@ struct AttentionCall {
   std::int64_t ahead(std::int64_t t, std::int64_t s) const {
     return first_key + t - first_query - s;
   }
-  /// Keys that the queries up to local `s` may see: those before this local one.
-  std::int64_t keys_before(std::int64_t s) const {
-    return causal ? std::clamp(-ahead(-1, s), std::int64_t{0}, valid_t) : valid_t;
+  /// The keys that some of local queries [s, s + queries) see by their positions.
+  KeyRange keys_of(std::int64_t s, std::int64_t queries) const {
+    const std::int64_t last = s + queries - 1;
+    const std::int64_t end = std::clamp(sight.last + 1 - ahead(0, last), std::int64_t{0}, valid_t);
+    return {std::clamp(sight.first - ahead(0, s), std::int64_t{0}, end), end};
   }
-  /// The tile that starts at key `t` < `end`, for queries from local `s` on. Where the causal
-  /// diagonal crosses it, it is a quarter as tall, so that less work is thrown away.
+  /// The same, from the beginning of a low tile on.
+  KeyRange tiled_keys_of(std::int64_t s, std::int64_t queries) const {
+    const auto [begin, end] = keys_of(s, queries);
+    return {begin / kLowTile * kLowTile, end};
+  }
+  /// The tile that starts at key `t` < `end`, for queries from local `s` on. Where the line runs
+  /// through it behind which keys are too far ahead, it is low, so that less work is thrown away.
   KeyTile key_tile(std::int64_t t, std::int64_t end, std::int64_t s) const {
-    if (!causal || ahead(t, s) + kScoreTile <= 1) return {t, std::min(kScoreTile, end - t), 0};
-    return {t, std::min(kScoreTile / 4, end - t), std::max(ahead(t, s), std::int64_t{0}) / 16 * 16};
+    const std::int64_t from = ahead(t, s) - sight.last;  // the first query that sees key t
+    if (from + kScoreTile <= 1) return {t, std::min(kScoreTile, end - t), 0};
+    return {t, std::min(kLowTile, end - t), std::max(from, std::int64_t{0}) / 16 * 16};
   }
 };
 

@@ -119,14 +119,16 @@ HWY_INLINE void few_queries_of(const AttentionCall& call, Index b, Index g, Inde
     part[0] = kNone;
     std::fill(part + 1, part + 2 + call.E, 0.0F);
   }
-  const Index end = std::min(begin + kKeyChunk, call.keys_before(call.S - 1));
-  for (Index t = begin; t < end; t += kBlock) {
-    const Index keys = std::min(kBlock, end - t);
+  const KeyRange seen = call.keys_of(0, call.S);
+  const Index end = std::min(begin + kKeyChunk, seen.end);
+  for (Index t = std::max(begin, seen.begin); t < end; t += kBlock) {
     for (Index s = 0; s < call.S; ++s) {
-      const Index mine = std::min(keys, call.keys_before(s) - t);
-      if (mine <= 0 || call.all_hidden(b, s, 1, t, mine)) continue;
+      const KeyRange of_query = call.keys_of(s, 1);
+      const Index from = std::max(t, of_query.begin),
+                  keys = std::min({t + kBlock, end, of_query.end}) - from;
+      if (keys <= 0 || call.all_hidden(b, s, 1, from, keys)) continue;
       for (Index r = 0; r < call.R; ++r)
-        add_block<T>(call, b, g, r, s, t, mine, parts + (r * call.S + s) * stride);
+        add_block<T>(call, b, g, r, s, from, keys, parts + (r * call.S + s) * stride);
     }
   }
 }

@@ -145,8 +145,8 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
   }
   ListAhead ahead = lines_ahead(call, b, g, r, first);
   const Index at_k = call.k.at(b, g, 0), at_v = call.v.at(b, g, 0);
-  const Index end = call.keys_before(first + queries - 1);
-  for (Index t = 0, keys = 0; t < end; t += keys) {
+  const auto [begin, end] = call.tiled_keys_of(first, queries);
+  for (Index t = begin, keys = 0; t < end; t += keys) {
     const KeyTiles tiles(call, t, end, first);
     keys = tiles.keys;
     if (call.all_hidden(b, first, queries, t, keys)) continue;
@@ -158,7 +158,7 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
     }
     online_softmax(f, tiles, cols, call.drop_below > 0);
     const Index from = tiles.list[0].from;
-    if (t > 0) {
+    if (t > begin) {
       float* const sums = f.sums + from * wide;
       scale_rows(sums, wide, {queries - from, wide}, f.shrink + from, 1, sums, wide, wide);
     }

@@ -147,20 +147,27 @@ HWY_INLINE void hide_unseen(const AttentionCall& call, Index b, Index s, const K
   if (by_query) hide_masked(call, b, s, tile, queries, scores);
   const D d;
   const V none = hn::Set(d, -std::numeric_limits<float>::infinity());
-  const Index ahead = call.ahead(tile.t, s);
-  const bool triangle = call.causal && ahead + tile.keys - 1 > tile.from;
-  if (!triangle && !by_key) return;
+  // Key j is seen by the queries from `first + j` to `last + j`.
+  const Index first = call.ahead(tile.t, s) - call.sight.last,
+              last = call.ahead(tile.t, s) - call.sight.first;
+  const bool early = first + tile.keys - 1 > tile.from, late = last < queries - 1;
+  if (!early && !late && !by_key) return;
+  const auto hide = [&](float* row, Index begin, Index end, const auto& hidden) HWY_ATTR {
+    for (Index c = begin; c < end; c += lanes()) {
+      const V query = hn::Iota(d, static_cast<float>(c));
+      hn::Store(hn::IfThenElse(hidden(query), none, hn::Load(d, row + c)), d, row + c);
+    }
+  };
   for (Index j = 0; j < tile.keys; ++j) {
     float* const row = scores + j * kScoreTile;
-    const bool hidden = by_key && !call.mask_row(b, 0)[tile.t + j];
-    if (!hidden && (!triangle || ahead + j <= tile.from)) continue;
-    const V first = hn::Set(
-        d, static_cast<float>(hidden ? kScoreTile : ahead + j));  // the first query that sees it
-    const Index end = hidden ? cols : std::min(cols, ahead + j);
-    for (Index c = tile.from; c < end; c += lanes()) {
-      const V query = hn::Iota(d, static_cast<float>(c));
-      hn::Store(hn::IfThenElse(hn::Lt(query, first), none, hn::Load(d, row + c)), d, row + c);
-    }
+    const bool masked = by_key && !call.mask_row(b, 0)[tile.t + j];
+    const Index before = masked ? cols : std::min(cols, first + j),
+                behind = std::max(tile.from, last + j + 1) / lanes() * lanes();
+    const V end = hn::Set(d, static_cast<float>(before)),
+            begin = hn::Set(d, static_cast<float>(std::min(last + j, cols)));
+    hide(row, tile.from, before, [&](V query) HWY_ATTR { return hn::Lt(query, end); });
+    if (late && !masked)
+      hide(row, behind, cols, [&](V query) HWY_ATTR { return hn::Gt(query, begin); });
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "tessera/hlo/op_call.h"
 #include "tessera/hlo/ops/cudnn_attention.h"
+#include "tessera/ops/attention_sight.h"
 
 namespace tessera::hlo {
 
@@ -78,10 +79,13 @@ class Heads {
     std::optional<Value> out;
     const auto also = [&](const Value& more) { out = out ? *out & more : more; };
     const Value place = code_.iota({per_block}, 0, Element::I64) + first_key(i);  // of this rank
-    if (w_.call.flag("causal")) {
+    const Sight sight = sight_of(w_.call);
+    const auto ahead = [&] {  // of queries
       const Value row = code_.iota({q.shape()[1], 1}, 0, Element::I64) + w_.e.offset(q_type_, 1);
-      also(place + w_.e.offset(k_type_, 1) <= row);
-    }
+      return place + w_.e.offset(k_type_, 1) - row;
+    };
+    if (!sight.looks_ahead_far()) also(ahead() <= static_cast<double>(sight.last));
+    if (!sight.looks_back_far()) also(ahead() >= static_cast<double>(sight.first));
     if (blocks() * per_block > keys) also(place < static_cast<double>(keys));
     if (mask_) {
       const std::int64_t rows = mask_->ndim() == 3 ? q.shape()[1] : 1;
