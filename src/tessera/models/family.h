@@ -19,6 +19,7 @@
 #include "tessera/models/task.h"
 #include "tessera/models/task_kind.h"
 #include "tessera/nn/tensor_cuts.h"
+#include "tessera/nn/transformer.h"
 
 namespace tessera {
 
@@ -49,17 +50,6 @@ struct FamilyTask : TaskKind {
   void (*find_problems)(const ModelConfig& config, FieldProblems& problems) = nullptr;
   /// The block with a row for each label: it begins anew where weights are of other labels.
   std::string_view head = {};
-};
-
-/// What the layers of a family are made of, where no field of the configuration says it: layer_of
-/// (models/layer.h) has it, and a flag of another program that says so names the family.
-struct LayerParts {
-  FeedForward feed_forward = FeedForward::GeluTanh;
-  NormKind norm = NormKind::Layer;
-  bool rotary = false;     // positions
-  bool bias = true;        // of linear layers and layer norms, where the configuration has it too
-  bool qkv_bias = false;   // where bias is false
-  bool head_norm = false;  // of queries and keys
 };
 
 struct ModelFamily {
@@ -97,10 +87,14 @@ struct ModelFamily {
   std::string (*tokens_of)(const Vocabulary& vocabulary) = [](const Vocabulary&) {
     return std::string();
   };
-  LayerParts layer = {};
+  /// What its layers are made of, where no field of the configuration says it: layer_of
+  /// (models/layer.h) fills in the rest. A flag of another program that says so names the family.
+  TransformerLayer layer = {};
   /// In a program that brings it, it takes the place of the library's family of this name.
   bool replaces = false;
   bool standard = false;  // what a model is of where nobody names a family; one is
+  /// Flags of Megatron-LM that say what layers are made of mean this one, if it is made so.
+  bool megatron = false;
 };
 
 /// The families that a program brings beside the library's. Each outlives the program's use of it.

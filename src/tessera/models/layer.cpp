@@ -7,27 +7,23 @@ namespace tessera {
 WeightInit init_of(const ModelConfig& config) { return normal_init(config.init_std); }
 
 TransformerLayer layer_of(const ModelConfig& config) {
-  const LayerParts& parts = config.family->layer;
+  TransformerLayer out = config.family->layer;
   const auto reads = [&](std::string_view field) { return reads_field(config, field); };
   const bool attention_bias = config.attention_bias && reads("attention-bias");
-  return {.heads = config.heads,
-          .kv_heads = config.kv_heads,
-          .head_width = reads("head-width") ? config.head_width : 0,
-          .ffn_width = config.hidden(),
-          .feed_forward = parts.feed_forward,
-          .norm = parts.norm,
-          .norm_eps = config.norm_eps,
-          .bias = config.bias && parts.bias,
-          .qkv_bias = attention_bias || parts.qkv_bias,
-          .proj_bias = attention_bias,
-          .ffn_bias = config.ffn_bias && reads("ffn-bias"),
-          .head_norm = parts.head_norm,
-          .rotary = parts.rotary,
-          .rope_base = config.rope_base,
-          .attention_dropout = config.attention_rate(),
-          .hidden_dropout = config.dropout,
-          .init = init_of(config),
-          .residual_init = init_of(config)};
+  out.heads = config.heads;
+  out.kv_heads = config.kv_heads;
+  if (reads("head-width")) out.head_width = config.head_width;
+  out.ffn_width = config.hidden();
+  out.norm_eps = config.norm_eps;
+  out.bias = config.bias && out.bias;
+  out.qkv_bias = attention_bias || out.qkv_bias;
+  out.proj_bias = attention_bias || out.proj_bias;
+  out.ffn_bias = (config.ffn_bias && reads("ffn-bias")) || out.ffn_bias;
+  out.rope_base = config.rope_base;
+  out.attention_dropout = config.attention_rate();
+  out.hidden_dropout = config.dropout;
+  out.init = out.residual_init = init_of(config);
+  return out;
 }
 
 }  // namespace tessera

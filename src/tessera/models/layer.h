@@ -9,8 +9,7 @@ namespace tessera {
 /// First values of all weights but those of `residual_init`.
 WeightInit init_of(const ModelConfig& config);
 
-/// A layer with the sizes, rates and first values of `config` and the LayerParts of its family,
-/// which then sets what it does otherwise still.
+/// The family's layer with the sizes, rates and first values of `config`.
 TransformerLayer layer_of(const ModelConfig& config);
 
 }  // namespace tessera

@@ -32,14 +32,17 @@ void complete_rotary(ModelConfig& config);
 /// Heads of an odd width.
 void find_rotary_problems(const ModelConfig& config, FieldProblems& problems);
 
-inline constexpr LayerParts kRotaryLayer = {
-    .feed_forward = FeedForward::SwiGlu, .norm = NormKind::Rms, .rotary = true, .bias = false};
-/// The same, which adds something to it.
-constexpr LayerParts rotary_layer(bool qkv_bias, bool head_norm) {
-  LayerParts out = kRotaryLayer;
-  out.qkv_bias = qkv_bias;
-  out.head_norm = head_norm;
-  return out;
+/// What a family adds to the layers of LLaMA.
+struct RotaryLayer {
+  bool qkv_bias = false, head_norm = false;
+};
+constexpr TransformerLayer rotary_layer(const RotaryLayer& with = {}) {
+  return {.feed_forward = FeedForward::SwiGlu,
+          .norm = NormKind::Rms,
+          .bias = false,
+          .qkv_bias = with.qkv_bias,
+          .head_norm = with.head_norm,
+          .rotary = true};
 }
 
 }  // namespace tessera

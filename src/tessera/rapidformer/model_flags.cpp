@@ -46,21 +46,21 @@ std::string family_of_tokenizer(const AskedRun& run, const std::string& type) {
 /// A flag that says what layers are made of.
 struct LayerFlag {
   const char *name, *value;  // value nullptr: a switch
-  bool (*is_so)(const LayerParts& layer);
+  bool (*is_so)(const TransformerLayer& layer);
 };
 constexpr LayerFlag kLayerFlags[] = {
-    {"position-embedding-type", "rope", [](const LayerParts& layer) { return layer.rotary; }},
+    {"position-embedding-type", "rope", [](const TransformerLayer& layer) { return layer.rotary; }},
     {"use-rotary-position-embeddings", nullptr,
-     [](const LayerParts& layer) { return layer.rotary; }},
+     [](const TransformerLayer& layer) { return layer.rotary; }},
     {"swiglu", nullptr,
-     [](const LayerParts& layer) { return layer.feed_forward == FeedForward::SwiGlu; }},
+     [](const TransformerLayer& layer) { return layer.feed_forward == FeedForward::SwiGlu; }},
     {"normalization", "RMSNorm",
-     [](const LayerParts& layer) { return layer.norm == NormKind::Rms; }}};
+     [](const TransformerLayer& layer) { return layer.norm == NormKind::Rms; }}};
 
 /// What these flags say.
 struct SaidOfLayers {
   std::string flags;                  // as they were given; empty: none was
-  std::vector<std::string> families;  // that are so
+  std::vector<std::string> families;  // that are so, Megatron-LM's first
 };
 SaidOfLayers said_of_layers(const AskedRun& run) {
   SaidOfLayers out;
@@ -73,6 +73,7 @@ SaidOfLayers said_of_layers(const AskedRun& run) {
     out.flags += text(out.flags.empty() ? "" : ", ", run.flags.written(flag.name));
     std::erase_if(fit, [&](const ModelFamily* family) { return !flag.is_so(family->layer); });
   }
+  std::ranges::stable_partition(fit, &ModelFamily::megatron);
   for (const ModelFamily* family : fit) out.families.emplace_back(family->name);
   return out;
 }

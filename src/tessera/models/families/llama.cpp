@@ -26,7 +26,8 @@ extern constinit const ModelFamily kLlama = {
     .publish = publish_rotary,
     .complete = complete_rotary,
     .find_problems = find_rotary_problems,
-    .layer = kRotaryLayer,
+    .layer = rotary_layer(),
+    .megatron = true,
 };
 
 }  // namespace tessera

@@ -17,7 +17,7 @@ extern constinit const ModelFamily kQwen2 = {
         },
     .complete = complete_rotary,
     .find_problems = find_rotary_problems,
-    .layer = rotary_layer(/*qkv_bias=*/true, /*head_norm=*/false),
+    .layer = rotary_layer({.qkv_bias = true}),
 };
 
 }  // namespace tessera

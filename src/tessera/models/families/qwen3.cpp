@@ -36,7 +36,7 @@ extern constinit const ModelFamily kQwen3 = {
         },
     .complete = complete_rotary,
     .find_problems = find_rotary_problems,
-    .layer = rotary_layer(/*qkv_bias=*/false, /*head_norm=*/true),
+    .layer = rotary_layer({.head_norm = true}),
 };
 
 }  // namespace tessera
