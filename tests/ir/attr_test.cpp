@@ -18,6 +18,7 @@ struct Case {
 
 std::vector<Case> cases() {
   using Ints = std::vector<std::int64_t>;
+  using Floats = std::vector<double>;
   return {
       {AttrKind::Int, std::int64_t{-12}, "-12"},
       {AttrKind::Int, std::numeric_limits<std::int64_t>::min(), "-9223372036854775808"},
@@ -34,6 +35,10 @@ std::vector<Case> cases() {
       {AttrKind::Text, std::string("a \"b\" \\n\n\t\0", 11), "\"a \\\"b\\\" \\\\n\\n\\x09\\x00\""},
       {AttrKind::Ints, Ints{}, "[]"},
       {AttrKind::Ints, Ints{0, -1, 768}, "[0,-1,768]"},
+      {AttrKind::Floats, Floats{}, "[]"},
+      {AttrKind::Floats, Floats{1, -0.0, 1.0 / 3, 1e-300}, "[1,-0,0.3333333333333333,1e-300]"},
+      {AttrKind::Floats, Floats{1, 0.0, 1.0 / 3, 1e-300}, "[1,0,0.3333333333333333,1e-300]"},
+      {AttrKind::Floats, Floats{std::numeric_limits<double>::quiet_NaN()}, "[nan]"},
       {AttrKind::DType, DType::BF16, "bf16"},
   };
 }
@@ -90,6 +95,9 @@ const BadCase kBad[] = {
      "'\"\\x1\"' has an unknown escape; known are \\\" \\\\ \\n and \\x with two digits"},
     {AttrKind::Ints, "1,2", "'1,2' is not like [1,2]"},
     {AttrKind::Ints, "[1,]", "'' is not a number"},
+    {AttrKind::Ints, "[0.5]", "'0.5' is not a number"},
+    {AttrKind::Floats, "0.5", "'0.5' is not like [1,2]"},
+    {AttrKind::Floats, "[0.5,half]", "'half' is not a number"},
     {AttrKind::DType, "float",
      "unknown dtype 'float'; known are f32, f64, bf16, f16, i32, i64, bool"},
     {AttrKind::Graph, "{}", "a graph as an attribute is read by parse_graph, not from '{}'"},

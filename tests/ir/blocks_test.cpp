@@ -74,7 +74,7 @@ Graph five_blocks(const Change& change) {
     const Scope scope(b, text("b.", i), {});
     const Value first = b.add(kTestMany, {x},
                               {std::int64_t{1}, 0.5, true, text("b.", i, ".key"),
-                               std::vector<std::int64_t>{}, DType::F32});
+                               std::vector<std::int64_t>{}, std::vector<double>{}, DType::F32});
     const Value second = b.add(kTestAdd, {first, x});
     if (i == 2) {
       x = change(b, first, second, x, other);

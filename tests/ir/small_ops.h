@@ -31,6 +31,7 @@ inline constinit const OpDef kTestMany = {
               {"flag", AttrKind::Bool},
               {"key", AttrKind::Text},
               {"dims", AttrKind::Ints},
+              {"rates", AttrKind::Floats},
               {"dtype", AttrKind::DType}},
     .infer = [](const OpCall& c) -> TensorTypes { return {c.in(0)}; },
 };
@@ -87,7 +88,8 @@ inline Graph layered_graph(int layers, std::int64_t width = 4, bool stages = fal
     const Value up = b.add(kTestAdd, {x, w});
     const Value drop = b.add(kTestMany, {up},
                              {std::int64_t{i >= 0}, 0.1, true, text("layers.", i, ".mlp.drop"),
-                              std::vector<std::int64_t>{0, 1}, DType::F32});
+                              std::vector<std::int64_t>{0, 1}, std::vector<double>{0.5, 1},
+                              DType::F32});
     const std::vector<Value> pair = b.add_all(kTestPair, {drop});
     const Value y = b.add(kTestAdd, {pair[0], pair[1]});
     b.set_name(y, text("layers.", i, ".residual"));

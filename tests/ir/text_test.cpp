@@ -69,7 +69,7 @@ TEST(GraphText, BlocksThatRepeatArePrintedOnce) {
       "  state \"layers.0.w\" = %1 parameter normal=0.02\n"
       "  %2 = test_add(%0, %1) : f32[2,4] @layers.0.mlp nn/small.cpp:11\n"
       "  %3 = test_many(%2) count=1 scale=0.1 flag=true key=\"layers.0.mlp.drop\" dims=[0,1] "
-      "dtype=f32 : f32[2,4] "
+      "rates=[0.5,1] dtype=f32 : f32[2,4] "
       "@layers.0.mlp nn/small.cpp:11\n"
       "  %4 = test_pair(%3) : f32[2,4], f32[2,4] @layers.0.mlp nn/small.cpp:11\n"
       "  %5 = test_add(%4, %4.1) : f32[2,4] @layers.0.mlp name=\"layers.0.residual\" "
@@ -247,6 +247,7 @@ class RandomGraph {
       case AttrKind::Bool: return below(2) == 1;
       case AttrKind::Text: return line();
       case AttrKind::Ints: return pick<std::vector<std::int64_t>>({{}, {1}, {-1, 2, 3}});
+      case AttrKind::Floats: return std::vector<double>(static_cast<std::size_t>(below(3)), number());
       case AttrKind::DType: return pick<DType>({DType::F32, DType::Bool, DType::BF16});
       case AttrKind::Graph: return std::make_shared<const Graph>(make(3, depth + 1));
     }

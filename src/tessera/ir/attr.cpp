@@ -19,14 +19,30 @@ T parse_number(std::string_view line) {
   return value;
 }
 
+template <typename T>
+std::vector<T> parse_numbers(std::string_view line) {
+  require(line.size() >= 2 && line.front() == '[' && line.back() == ']', "'", line,
+          "' is not like [1,2]");
+  std::vector<T> out;
+  if (line.size() == 2) return out;
+  for (const std::string& item : split(line.substr(1, line.size() - 2), ','))
+    out.push_back(parse_number<T>(trim(item)));
+  return out;
+}
+
+bool same_bits(double a, double b) {
+  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+}
+
 struct Printer {
   std::string operator()(std::int64_t v) const { return number_text(v); }
   std::string operator()(double v) const { return number_text(v); }
   std::string operator()(bool v) const { return v ? "true" : "false"; }
   std::string operator()(const std::string& v) const { return quoted(v); }
-  std::string operator()(const std::vector<std::int64_t>& v) const {
+  template <typename T>
+  std::string operator()(const std::vector<T>& v) const {
     std::string out = "[";
-    for (std::size_t i = 0; i < v.size(); ++i) out += text(i ? "," : "", v[i]);
+    for (std::size_t i = 0; i < v.size(); ++i) out += text(i ? "," : "", number_text(v[i]));
     return out + "]";
   }
   std::string operator()(DType v) const { return std::string(to_text(v)); }
@@ -39,9 +55,10 @@ struct Printer {
 
 bool same_attr(const AttrValue& a, const AttrValue& b) {
   if (a.index() != b.index()) return false;
-  if (const auto* number = std::get_if<double>(&a)) {
-    return std::bit_cast<std::uint64_t>(*number) ==
-           std::bit_cast<std::uint64_t>(std::get<double>(b));
+  if (const auto* number = std::get_if<double>(&a)) return same_bits(*number, std::get<double>(b));
+  if (const auto* list = std::get_if<std::vector<double>>(&a)) {
+    const auto& other = std::get<std::vector<double>>(b);
+    return std::equal(list->begin(), list->end(), other.begin(), other.end(), same_bits);
   }
   const auto* graph = std::get_if<std::shared_ptr<const Graph>>(&a);
   if (graph == nullptr) return a == b;
@@ -71,17 +88,8 @@ AttrValue parse_attr(AttrKind kind, std::string_view line) {
       require(line == "true" || line == "false", "'", line, "' is neither true nor false");
       return line == "true";
     case AttrKind::Text: return unquoted(line);
-    case AttrKind::Ints: {
-      require(line.size() >= 2 && line.front() == '[' && line.back() == ']', "'", line,
-              "' is not like [1,2]");
-      std::vector<std::int64_t> out;
-      if (line.size() > 2) {
-        for (const std::string& item : split(line.substr(1, line.size() - 2), ',')) {
-          out.push_back(parse_number<std::int64_t>(trim(item)));
-        }
-      }
-      return out;
-    }
+    case AttrKind::Ints: return parse_numbers<std::int64_t>(line);
+    case AttrKind::Floats: return parse_numbers<double>(line);
     case AttrKind::DType: return parse_dtype(line);
     case AttrKind::Graph: break;
   }

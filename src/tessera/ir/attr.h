@@ -18,7 +18,7 @@ namespace tessera {
 
 class Graph;
 
-enum class AttrKind : std::uint8_t { Int, Float, Bool, Text, Ints, DType, Graph };
+enum class AttrKind : std::uint8_t { Int, Float, Bool, Text, Ints, Floats, DType, Graph };
 
 /// The declaration of one attribute of an op.
 struct AttrDef {
@@ -75,7 +75,7 @@ class AttrDefs {
 
 /// A value of an attribute. The alternatives are in the order of AttrKind.
 using AttrValue = std::variant<std::int64_t, double, bool, std::string, std::vector<std::int64_t>,
-                               DType, std::shared_ptr<const Graph>>;
+                               std::vector<double>, DType, std::shared_ptr<const Graph>>;
 
 /// The values of a node's attributes, in the order in which its op declares them. Copies share
 /// them.
@@ -100,7 +100,7 @@ class Attrs {
 /// Floats are compared bit by bit (0 is not -0, NaN is NaN), graphs by what they hold.
 bool same_attr(const AttrValue& a, const AttrValue& b);
 
-/// 12, 0.5, true, "text", [1,2], f32; a graph is in braces, one node per line.
+/// 12, 0.5, true, "text", [1,2], [1,0.5], f32; a graph is in braces, one node per line.
 std::string to_text(const AttrValue& value);
 /// Reads what to_text writes, for any kind but Graph.
 AttrValue parse_attr(AttrKind kind, std::string_view line);

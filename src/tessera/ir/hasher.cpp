@@ -24,6 +24,10 @@ void Hasher::add(const AttrValue& value) {
     for (const std::int64_t i : *list) add(static_cast<std::uint64_t>(i));
     return;
   }
+  if (const auto* list = std::get_if<std::vector<double>>(&value)) {
+    for (const double x : *list) add(std::bit_cast<std::uint64_t>(x));
+    return;
+  }
   if (const auto* graph = std::get_if<std::shared_ptr<const Graph>>(&value)) {
     for (const Node& node : (*graph)->nodes()) {
       add_node(node);

@@ -41,6 +41,9 @@ class OpCall {
   const std::vector<std::int64_t>& integers(std::string_view name) const {
     return get<std::vector<std::int64_t>>(name);
   }
+  const std::vector<double>& numbers(std::string_view name) const {
+    return get<std::vector<double>>(name);
+  }
   DType dtype(std::string_view name) const { return get<DType>(name); }
   // Of an optional attribute: `otherwise` where the node lacks it.
   std::int64_t integer_or(std::string_view name, std::int64_t otherwise) const {

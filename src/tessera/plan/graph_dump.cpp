@@ -26,17 +26,21 @@ std::string tensor_text(const TensorType& type) {
   return text("<Tensor[", dtype, "], ", numbers(sizes), ">");
 }
 
+template <typename T>
+std::string list_text(const std::vector<T>& list) {
+  std::vector<std::string> words;
+  for (const T& n : list) words.push_back(text(n));
+  return numbers(words);
+}
+
 std::string attr_text(const AttrValue& value) {
   if (const auto* n = std::get_if<std::int64_t>(&value)) return text(*n);
   if (const auto* x = std::get_if<double>(&value)) return text(*x);
   if (const auto* flag = std::get_if<bool>(&value)) return *flag ? "true" : "false";
   if (const auto* line = std::get_if<std::string>(&value)) return *line;
   if (const auto* dtype = std::get_if<DType>(&value)) return std::string(to_text(*dtype));
-  if (const auto* ints = std::get_if<std::vector<std::int64_t>>(&value)) {
-    std::vector<std::string> words;
-    for (const std::int64_t n : *ints) words.push_back(text(n));
-    return numbers(words);
-  }
+  if (const auto* ints = std::get_if<std::vector<std::int64_t>>(&value)) return list_text(*ints);
+  if (const auto* floats = std::get_if<std::vector<double>>(&value)) return list_text(*floats);
   return "a graph";
 }
 
