@@ -334,10 +334,12 @@ TEST(VectorOptimizer, CopiesAreTheParameterRounded) {
 
 TEST(VectorRope, EqualsReference) {
   const HostTensor positions = random_tensor(DType::I32, {2, 9}, 1, 0, 500);
-  for (const std::int64_t e : {2, 6, 16, 64}) {
+  // {channels, those that turn}
+  for (const auto& [e, turned] : {std::pair{2, 2}, {6, 6}, {16, 16}, {64, 64}, {64, 22}, {5, 2}}) {
     const HostTensor x = random_tensor(DType::F32, {2, 9, 3, 2, e}, 2);
     for (const bool inverse : {false, true}) {
-      const Attrs attrs = {10'000.0, inverse};
+      const double factor = e == turned ? 1 : 1.3;
+      const Attrs attrs = {rotary_rates({}, turned, 0).rates, factor, inverse};
       // Angles of up to 500 are rounded to 3e-5.
       expect_vector("hwy:rope", kRope, attrs, {x, positions}, {0, 1e-4});
       expect_vector("hwy:rope", kRope, attrs, {x, positions}, {0, 1e-4}, in_place(0));

@@ -201,11 +201,18 @@ void add_attention(std::vector<Case>& out) {
   out.push_back({&kAttentionGrad, "a mask for each query and dropout",
                  with(attention_grad_operands(5, 4, true), {bits({2, 5, 4}), model_step()}),
                  attention_attrs(true, true, 0.3)});
-  out.push_back({&kRope, "", {normal({2, 5, 3, 4}), ids({2, 5}, 0, 50)}, {10'000.0, false}});
+  out.push_back({&kRope,
+                 "",
+                 {normal({2, 5, 3, 4}), ids({2, 5}, 0, 50)},
+                 {std::vector<double>{1, 0.01}, 1.0, false}});
   out.push_back({&kRope,
                  "grouped heads, backwards",
                  {normal({2, 3, 2, 2, 6}), ids({2, 3}, 0, 50)},
-                 {100.0, true}});
+                 {rotary_rates({.base = 100}, 6, 3).rates, 1.0, true}});
+  out.push_back({&kRope,
+                 "four of seven channels, with a factor",
+                 {normal({2, 5, 3, 7}), ids({2, 5}, 0, 50)},
+                 {std::vector<double>{0.7, 0.03}, 1.25, false}});
 }
 
 /// y = (a * b + 1, tanh(a)) with a row b: two results, a constant, an operand that repeats.

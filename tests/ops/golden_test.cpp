@@ -78,7 +78,8 @@ std::vector<Row> rows() {
   const auto with_window = [](const Attrs& attrs, std::int64_t window) {
     return attrs.with(attrs.size(), window);
   };
-  const Attrs rope = {10'000.0, false}, eps = {1e-5}, ignored = {std::int64_t{-100}};
+  const Attrs rope = {rotary_rates({}, 8, 0).rates, 1.0, false}, eps = {1e-5},
+              ignored = {std::int64_t{-100}};
   const double few = 1e-5;  // some dozen roundings of 2^-24, of numbers of some units
   return {
       {"layer_norm", &kLayerNorm, eps, {0, 1, 2}, few},

@@ -281,10 +281,12 @@ TEST(Attention, Errors) {
   AttentionOptions dropped;
   dropped.dropout = 0.1;
   EXPECT_TRUE(says(of({2, 3, 2, 2, 4}, {2, 3, 2, 4}, dropped), "give the step too"));
-  EXPECT_TRUE(says(error_of([](Builder& b) {
-                     rope(input(b, "x", {2, 3, 4, 5}), input(b, "p", {2, 3}, DType::I32));
-                   }),
-                   "make head_dim even"));
+  EXPECT_TRUE(
+      says(error_of([](Builder& b) {
+             rope(input(b, "x", {2, 3, 4, 5}), input(b, "p", {2, 3}, DType::I32));
+           }),
+           "rope: x is f32[2,3,4,5], 3 pairs of its channels are to be rotated; make head_dim "
+           "even"));
   EXPECT_TRUE(says(error_of([](Builder& b) {
                      rope(input(b, "x", {2, 3, 4, 6}), input(b, "p", {2, 4}, DType::I32));
                    }),

@@ -346,15 +346,20 @@ void attends(Pool& p) {
 
 void rotates(Pool& p) {
   const auto x = p.pick([](const Item& i) {
-    return i.is(DType::F32) && i.rows_first() && i.ndim() >= 3 && i.shape().back() % 2 == 0;
+    return i.is(DType::F32) && i.rows_first() && i.ndim() >= 3 && i.shape().back() >= 2;
   });
   if (!x) return;
+  // Some of the channels turn, with a factor; or all.
+  RotaryRates rates = rotary_rates({}, x->shape().back() / 2 * 2, 0);
+  if (p.random.chance(0.4)) rates.rates.pop_back(), rates.factor = p.random.between(0.5, 1.5);
+  if (rates.rates.empty()) rates.rates = {0.3};
   const Shape places{x->shape()[0], x->shape()[1]};
   const Value positions = p.random.chance(0.5) && p.window == 0
                               ? p.batch_ids(places, 30).value
                               : iota(p.builder, places, 1, DType::I32);
   Item y = *x;
-  y.value = rope(x->value, positions, 10'000, p.random.chance(0.3));
+  y.value = rope(x->value, positions, rates, p.random.chance(0.3));
+  y.size = std::max(1.0, rates.factor) * x->size;
   p.push(y, {&*x});
 }
 

@@ -2,6 +2,7 @@
 /// Scaled dot-product attention with grouped queries, as one op, and rotary positions.
 
 #include "tessera/ir/builder.h"
+#include "tessera/ops/rotary.h"
 
 namespace tessera {
 
@@ -36,13 +37,17 @@ AttentionResult attention(Value q, Value k, Value v, Value mask, Value step,
 // attention_grad (dy, q, k, v, y, logsumexp[, mask][, step]) -> (dq, dk, dv).
 extern const OpDef kAttention, kAttentionGrad;
 
-/// Rotates channel pairs (i, i + e/2) of `x` by position * base^(-2i/e): rotary embedding, RoPE.
+/// Rotates channel pairs (i, i + p) of `x` by position * rates[i], i < p, and multiplies them by
+/// `factor`: rotary embedding, RoPE. Channels from 2p on stay as they are.
 ///
-/// Shapes:  x [b, s, ..., e]; positions [b, s] of i32. Returns the type of x.
-/// Units:   angles in radians; the inverse rotates backwards.
+/// Shapes:  x [b, s, ..., e]; positions [b, s] of i32; p rates. Returns the type of x.
+/// Units:   angles in radians; the inverse rotates backwards, and multiplies by `factor` too.
 /// Numeric: angles in f32 (f64 when interpreted in f64).
-/// Errors:  e odd; positions not i32 or of another batch or length.
+/// Errors:  no rates, or more than e/2; positions not i32 or of another batch or length.
 /// Source:  Su et al. 2021, RoFormer, arXiv 2104.09864, section 3.4.2.
+Value rope(Value x, Value positions, const RotaryRates& rates, bool inverse = false,
+           Where where = Where::here());
+/// All e channels, by position * base^(-2i/e).
 Value rope(Value x, Value positions, double base = 10'000.0, bool inverse = false,
            Where where = Where::here());
 

@@ -9,5 +9,6 @@
 #include "tessera/ops/norm.h"
 #include "tessera/ops/random.h"
 #include "tessera/ops/reduce.h"
+#include "tessera/ops/rotary.h"
 #include "tessera/ops/shape_ops.h"
 #include "tessera/ops/softmax.h"

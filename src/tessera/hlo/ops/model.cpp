@@ -1,7 +1,6 @@
 /// The gradient of the loss, positions, and bodies of several ops. Norms and softmax have expansions.
 
 #include <algorithm>
-#include <cmath>
 
 #include "tessera/base/error.h"
 #include "tessera/base/index.h"
@@ -23,23 +22,23 @@ void write_cross_entropy_grad(Writing& w) {
   w.out(w.code.select(ne(w.code.column(labels), ignored), d, 0.0));
 }
 
-/// Rates are made in f64, as the reference does.
 void write_rope(Writing& w) {
   const Value &x = w.in(0), &positions = w.in(1);
+  const std::vector<double>& rates = w.call.numbers("rates");
+  const double factor = w.call.number("factor");
   const int last = x.ndim() - 1;
-  const std::int64_t size = x.shape()[last], half = size / 2;
-  std::vector<double> rates;
-  for (std::int64_t i = 0; i < half; ++i)
-    rates.push_back(
-        std::pow(w.call.number("base"), -2.0 * static_cast<double>(i) / static_cast<double>(size)));
+  const std::int64_t size = x.shape()[last], pairs = std::ssize(rates);
   Shape shape = positions.shape();
   while (shape.ndim() < x.ndim()) shape.push_back(1);
   const Value place = w.code.reshape(w.code.convert(positions, x.element()), shape);
   const Value angle = place * w.code.table(rates, x.element());
-  const Value cosine = w.code.unary("cosine", angle), up = w.code.unary("sine", angle);
-  const Value sine = w.call.flag("inverse") ? w.code.unary("negate", up) : up;
-  const Value a = w.code.slice(x, last, 0, half), b = w.code.slice(x, last, half, half);
-  w.out(w.code.concat({a * cosine - b * sine, b * cosine + a * sine}, last));
+  Value cosine = w.code.unary("cosine", angle), sine = w.code.unary("sine", angle);
+  if (w.call.flag("inverse")) sine = w.code.unary("negate", sine);
+  if (factor != 1) cosine = cosine * factor, sine = sine * factor;
+  const Value a = w.code.slice(x, last, 0, pairs), b = w.code.slice(x, last, pairs, pairs);
+  Values parts = {a * cosine - b * sine, b * cosine + a * sine};
+  if (2 * pairs < size) parts.push_back(w.code.slice(x, last, 2 * pairs, size - 2 * pairs));
+  w.out(w.code.concat(parts, last));
 }
 
 /// What values of a body have no placements of their own to say: of each dim, counted from the
