@@ -19,7 +19,7 @@ TransformerLayer layer_of(const ModelConfig& config) {
   out.qkv_bias = attention_bias || out.qkv_bias;
   out.proj_bias = attention_bias || out.proj_bias;
   out.ffn_bias = (config.ffn_bias && reads("ffn-bias")) || out.ffn_bias;
-  out.rope_base = config.rope_base;
+  out.rope.base = config.rope_base;
   out.attention_dropout = config.attention_rate();
   out.hidden_dropout = config.dropout;
   out.init = out.residual_init = init_of(config);

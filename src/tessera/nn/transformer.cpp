@@ -235,8 +235,10 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
   if (layer.rotary) {
     Value positions = iota(builder, {b, s}, 1, DType::I32, where);
     if (pass.position.valid()) positions = positions + pass.position;  // [b, s]
-    q = rope(q, positions, layer.rope_base, false, where);
-    k = rope(k, positions, layer.rope_base, false, where);
+    // Keys in caches are not turned again when the text grows: its rates are those of the longest.
+    const RotaryRates rates = rotary_rates(layer.rope, e, pass.position.valid() ? pass.context : s);
+    q = rope(q, positions, rates, false, where);
+    k = rope(k, positions, rates, false, where);
   }
   if (!pass.position.valid())
     return attended(q, k, v, d, layer, visible, layer.window, pass, where);

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "tessera/nn/layers.h"
+#include "tessera/ops/rotary.h"
 
 namespace tessera {
 
@@ -31,7 +32,7 @@ struct TransformerLayer {
   bool qkv_bias = false, proj_bias = false, ffn_bias = false;
   bool head_norm = false;  // self-attention norms each head of queries and keys
   bool rotary = false;     // rotary positions in self-attention
-  double rope_base = 10'000;
+  Rotary rope = {};        // how, where `rotary`
   double attention_dropout = 0, hidden_dropout = 0;  // of probabilities; after each part
   double activation_dropout = 0;                     // of what feed-forward's down reads
   WeightInit init = normal_init(0.02);               // of weights
@@ -69,6 +70,9 @@ struct Pass {
   /// Empty: no caches, the sequence begins with this run.
   Value position = {};
   std::int64_t room = 0;  // tokens that caches have room for: the caller puts in no more
+  /// Where caches are: tokens of the longest text, on which some rotary positions hang. `room` is
+  /// this and that of padding.
+  std::int64_t context = 0;
   /// Positions of tokens where they do not count from 0: [b, s] of i32, for tables of positions.
   /// Empty: they do.
   Value positions = {};

@@ -118,6 +118,7 @@ Graph write_step(const TextWriting& writing, std::int64_t batch, std::int64_t le
   Pass pass;
   pass.position = builder.batch("position", {DType::I32, {}, {}});
   pass.wanted = builder.batch("wanted", {DType::I32, {}, {}});
+  pass.context = writing.context;
   pass.room = writing.context + prefill_length(writing) - 1;
   builder.output(Output::Kind::Metric, "logits", writing.logits(ids, pass));
   return builder.finish();
