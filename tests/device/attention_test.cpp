@@ -19,6 +19,7 @@ struct Case {
   double dropout = 0;
   enum class Mask { None, OfKeys, OfQueries, Prefix, Nothing } mask = Mask::None;
   std::int64_t window = 0;
+  double cap = 0;
 };
 using Mask = Case::Mask;
 
@@ -69,6 +70,12 @@ const Case kCases[] = {
     {"a window, a padding mask, dropout", 3, 139, 2, 1, 16, 139, true, 0.2, Mask::OfKeys, 37},
     {"a window, a mask per query, dropout", 2, 150, 1, 2, 14, 150, false, 0.3, Mask::OfQueries, 70},
     {"few queries, a window", 2, 3, 2, 2, 32, 900, false, 0, Mask::None, 300},
+    {"a cap", 2, 150, 2, 1, 16, 150, true, 0, Mask::None, 0, 2},
+    {"a cap, small and odd", 2, 5, 3, 1, 7, 5, false, 0, Mask::None, 0, 0.5},
+    {"a cap, a window, a padding mask, dropout", 2, 139, 2, 2, 16, 139, true, 0.2, Mask::OfKeys, 70,
+     3},
+    {"a cap, a mask per query", 2, 67, 1, 2, 13, 75, false, 0, Mask::OfQueries, 0, 1},
+    {"few queries, a cap", 2, 3, 2, 2, 32, 333, false, 0, Mask::OfQueries, 0, 1.5},
     {"few queries, a window of some", 2, 4, 2, 2, 32, 100, true, 0, Mask::OfKeys, 2},
 };
 
@@ -78,7 +85,8 @@ Attrs attributes(const Case& c) {
           c.dropout,
           c.mask != Mask::None,
           std::string("layer.dropout"),
-          c.window};
+          c.window,
+          c.cap};
 }
 
 HostTensor mask_of(const Case& c) {

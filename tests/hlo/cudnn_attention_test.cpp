@@ -141,6 +141,7 @@ struct HeadsCase {
   bool causal;
   DType dtype;
   std::int64_t queries, keys, window = 0;
+  double cap = 0;
 };
 constexpr HeadsCase kHeads[] = {
     {&kAttention, true, DType::BF16, 6, 6},
@@ -161,7 +162,7 @@ LocalNode node_of(const HeadsCase& c) {
   add(q, c.dtype), add(k, c.dtype), add(k, c.dtype);
   if (grad) add(q, c.dtype), add({2, 2, 3, c.queries}, DType::F32);
   const NodeId id =
-      builder.add_all(*c.op, ins, {c.causal, 0.3, 0.0, false, std::string(), c.window})[0]
+      builder.add_all(*c.op, ins, {c.causal, 0.3, 0.0, false, std::string(), c.window, c.cap})[0]
           .id()
           .node;
   return node_alone(builder.finish(), id);
@@ -191,14 +192,17 @@ TEST(CudnnAttention, IsCalledAsDocumented) {
   }
 }
 
-TEST(CudnnAttention, HasNoWindow) {
-  for (HeadsCase c : kHeads) {
-    EXPECT_EQ(count_of("__cudnn",
-                       hlo::node_module(*node_of(c).graph, node_of(c).id(), with_cudnn()).text),
-              1);
-    c.window = 4;
+TEST(CudnnAttention, HasNoWindowAndNoCap) {
+  const auto kernels = [](const HeadsCase& c) {
     const LocalNode node = node_of(c);
-    EXPECT_EQ(count_of("__cudnn", hlo::node_module(*node.graph, node.id(), with_cudnn()).text), 0);
+    return count_of("__cudnn", hlo::node_module(*node.graph, node.id(), with_cudnn()).text);
+  };
+  for (const HeadsCase& c : kHeads) {
+    HeadsCase near = c, capped = c;
+    near.window = 4, capped.cap = 30;
+    EXPECT_EQ(kernels(c), 1);
+    EXPECT_EQ(kernels(near), 0);
+    EXPECT_EQ(kernels(capped), 0);
   }
 }
 

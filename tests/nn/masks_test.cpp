@@ -95,6 +95,7 @@ TEST(AttentionMask, IsTheMaskOfKeysAndPositionsAtTokens) {
 /// A window of a layer is the mask of those pairs, by whatever way attention is computed.
 TEST(Window, IsAMaskOfPairs) {
   constexpr std::int64_t kTokensInARow = 7, kWidth = 8, kWindow = 3;
+  constexpr double kCap = 0.8;  // of scores, which grow as much by all ways
   struct Way {
     const char* name;
     bool causal, masked, biased, cached;
@@ -120,7 +121,8 @@ TEST(Window, IsAMaskOfPairs) {
     if (way.biased) visible.bias = broadcast_to(builder.constant(0, DType::F32), {2, s, s});
     Pass pass;
     if (way.cached) pass.position = builder.batch("position", {DType::I32, {}, {}}), pass.room = s;
-    const TransformerLayer layer{.heads = 2, .window = way.masked ? 0 : kWindow};
+    const TransformerLayer layer{
+        .heads = 2, .attention_cap = kCap, .window = way.masked ? 0 : kWindow};
     builder.output(Output::Kind::Metric, "y", self_attention(x, layer, visible, pass));
     const Graph graph = builder.finish();
     Bindings in;

@@ -28,17 +28,18 @@ Operand result_of(const OpDef& op, std::vector<std::size_t> operands, Attrs attr
   });
 }
 
-Attrs attention_attrs(bool causal, bool mask, double dropout = 0, std::int64_t window = 0) {
+Attrs attention_attrs(bool causal, bool mask, double dropout = 0, std::int64_t window = 0,
+                      double cap = 0) {
   return {causal, 0.4, dropout, mask, std::string(dropout > 0 ? "layers.0.attn.dropout" : ""),
-          window};
+          window, cap};
 }
 
 /// (dy, q, k, v, y, logsumexp) for b = 2, s, t, g = 2, r = 2, e = 4. Masks and dropout come after
 /// them, so y and logsumexp are those without: the gradient's formulas hold for any.
 std::vector<Operand> attention_grad_operands(std::int64_t s, std::int64_t t, bool causal,
-                                             std::int64_t window = 0) {
+                                             std::int64_t window = 0, double cap = 0) {
   const Shape q = {2, s, 2, 2, 4}, k = {2, t, 2, 4};
-  const Attrs attrs = attention_attrs(causal, false, 0, window);
+  const Attrs attrs = attention_attrs(causal, false, 0, window, cap);
   return {normal(q),
           normal(q),
           normal(k),
@@ -183,6 +184,21 @@ void add_attention(std::vector<Case>& out) {
                  {normal({2, 1, 2, 1, 3}), normal({2, 9, 2, 3}), normal({2, 9, 2, 3})},
                  attention_attrs(false, false, 0, 4),
                  {0}});
+  out.push_back({&kAttention,
+                 "causal, a cap",
+                 {normal(q), normal(k), normal(k)},
+                 attention_attrs(true, false, 0, 0, 1.5),
+                 {0}});
+  out.push_back({&kAttention,
+                 "a cap, a window, a mask of keys and dropout",
+                 {normal(q), normal(longer), normal(longer), bits({2, 7}), model_step()},
+                 attention_attrs(false, true, 0.3, 4, 0.7),
+                 {0}});
+  out.push_back({&kAttentionGrad, "a cap", attention_grad_operands(5, 7, false, 0, 1.5),
+                 attention_attrs(false, false, 0, 0, 1.5)});
+  out.push_back({&kAttentionGrad, "a cap, a window, a mask and dropout",
+                 with(attention_grad_operands(5, 5, true, 3, 0.7), {bits({2, 5}), model_step()}),
+                 attention_attrs(true, true, 0.3, 3, 0.7)});
   out.push_back({&kAttentionGrad, "causal, a window", attention_grad_operands(5, 5, true, 2),
                  attention_attrs(true, false, 0, 2)});
   out.push_back({&kAttentionGrad, "a window on both sides, a mask and dropout",

@@ -75,8 +75,8 @@ std::vector<Row> rows() {
               all = {false, kScale, 0.0, false, std::string()};
   const Attrs padded = {true, kScale, 0.0, true, std::string()},
               padded_all = {false, kScale, 0.0, true, std::string()};
-  const auto with_window = [](const Attrs& attrs, std::int64_t window) {
-    return attrs.with(attrs.size(), window);
+  const auto with_window = [](const Attrs& attrs, std::int64_t window, double cap = 0) {
+    return attrs.with(5, window).with(6, cap);
   };
   const Attrs rope = {rotary_rates({}, 8, 0).rates, 1.0, false}, eps = {1e-5},
               ignored = {std::int64_t{-100}};
@@ -109,6 +109,7 @@ std::vector<Row> rows() {
       {"attention_window", &kAttention, with_window(causal, 20), {0, 1, 2}, few},
       {"attention_window_both_sides", &kAttention, with_window(all, 3), {0, 1, 2}, few},
       {"attention_window_padded", &kAttention, with_window(padded, 4), {0, 1, 2, 3}, few},
+      {"attention_cap", &kAttention, with_window(causal, 0, 5), {0, 1, 2}, 1e-4},  // large scores
       {"rope", &kRope, rope, {0, 1}, few},
       {"rope_far",
        &kRope,

@@ -278,6 +278,9 @@ TEST(Attention, Errors) {
   AttentionOptions backwards;
   backwards.window = -3;
   EXPECT_TRUE(says(of({2, 3, 2, 2, 4}, {2, 3, 2, 4}, backwards), "window is -3; it needs to be"));
+  AttentionOptions upside_down;
+  upside_down.cap = -1;
+  EXPECT_TRUE(says(of({2, 3, 2, 2, 4}, {2, 3, 2, 4}, upside_down), "cap is -1; scores end there"));
   AttentionOptions dropped;
   dropped.dropout = 0.1;
   EXPECT_TRUE(says(of({2, 3, 2, 2, 4}, {2, 3, 2, 4}, dropped), "give the step too"));

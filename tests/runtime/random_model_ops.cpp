@@ -328,6 +328,7 @@ void attends(Pool& p) {
   AttentionOptions options;
   options.causal = p.random.chance(0.6);
   if (p.random.chance(0.3)) options.window = p.random.one_of({1, 2, 3, 5});
+  if (p.random.chance(0.2)) options.cap = p.random.between(0.5, 4);
   const std::string name = p.fresh_name("attention_dropout");
   options.name = name;
   if (p.random.chance(0.3)) options.dropout = 0.3;

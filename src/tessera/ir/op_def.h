@@ -49,6 +49,9 @@ class OpCall {
   std::int64_t integer_or(std::string_view name, std::int64_t otherwise) const {
     return get_or(name, otherwise);
   }
+  double number_or(std::string_view name, double otherwise) const {
+    return get_or(name, otherwise);
+  }
   DType dtype_or(std::string_view name, DType otherwise) const { return get_or(name, otherwise); }
   const Graph& graph(std::string_view name) const {
     return *get<std::shared_ptr<const Graph>>(name);

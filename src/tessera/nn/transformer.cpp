@@ -85,6 +85,8 @@ Value biased_attention(Value q, Value k, Value v, const TransformerLayer& layer,
   const double scale = layer.attention_scale == 0 ? 1 / std::sqrt(static_cast<double>(shape[4]))
                                                   : layer.attention_scale;
   Value scores = einsum("b s g r e, b t g e -> b g r s t", scale == 1 ? q : q * scale, k, where);
+  if (layer.attention_cap > 0)
+    scores = tanh(scores * (1 / layer.attention_cap)) * layer.attention_cap;
   scores = scores + reshape(visible.bias, {g, r, s, t}, where);  // [b, g, r, s, t]
   const Value seen = seen_of(visible, window, builder, s, t, where);
   if (seen.valid()) scores = select(seen, scores, builder.constant(kUnseen, scores.dtype(), where));
@@ -105,6 +107,7 @@ Value attended(Value q, Value k, Value v, std::int64_t width, const TransformerL
     options.causal = visible.causal;
     options.window = window;
     options.scale = layer.attention_scale;
+    options.cap = layer.attention_cap;
     const bool drop = pass.step.valid() && layer.attention_dropout > 0;
     if (drop) options.dropout = layer.attention_dropout;
     y = attention(q, k, v, visible.mask, drop ? pass.step : Value(), options, where).y;  // the same

@@ -21,6 +21,7 @@ struct TransformerLayer {
   std::int64_t kv_heads = 0;    // key-value heads; 0: as many as heads
   std::int64_t head_width = 0;  // 0: width / heads, which must be whole
   double attention_scale = 0;   // of scores; 0: 1 / sqrt(width of a head)
+  double attention_cap = 0;     // above 0: scores become cap * tanh(score / cap)
   std::int64_t window = 0;      // self-attention sees keys less than so far away; 0: all
   std::int64_t ffn_width = 0;   // hidden width of the feed-forward part; 0: 4 x width
   FeedForward feed_forward = FeedForward::GeluTanh;

@@ -41,6 +41,9 @@ TensorType check_operands(const OpCall& c, int first, int extras) {
   const std::int64_t window = c.integer_or("window", 0);
   require(window >= 0, c.op().name, ": window is ", window,
           "; it needs to be a number of keys, or 0 for all");
+  const double cap = c.number_or("cap", 0);
+  require(cap >= 0 && std::isfinite(cap), c.op().name, ": cap is ", cap,
+          "; scores end there, so it needs to be above 0, or 0 for none");
   return {computed_in(q.dtype), {b, g, r, s}, {}};
 }
 
@@ -82,14 +85,16 @@ constexpr AttrDefs kAttrs = {
     {"dropout", AttrKind::Float},  // above 0: the last operand is the step
     {"mask", AttrKind::Bool},      // true: there is an operand that says which keys are seen
     {"key", AttrKind::Text},       // of dropout
-    {.name = "window", .kind = AttrKind::Int, .optional = true}};
+    {.name = "window", .kind = AttrKind::Int, .optional = true},
+    {.name = "cap", .kind = AttrKind::Float, .optional = true}};
 
 }  // namespace
 
 constinit const OpDef kAttention = {
     .name = "attention",
     .doc =
-        "softmax(q k^T * scale, masked) v, with logsumexp of the scores; never holds the scores "
+        "softmax(q k^T * scale, capped, masked) v, with logsumexp of the scores; never holds the "
+        "scores "
         "whole.",
     .attrs = kAttrs,
     .infer = [](const OpCall& c) -> TensorTypes {
@@ -153,7 +158,8 @@ AttentionResult attention(Value q, Value k, Value v, Value mask, Value step,
   const double head_dim = q.ndim() > 0 ? static_cast<double>(q.shape().back()) : 1;
   const double scale = options.scale != 0 ? options.scale : 1 / std::sqrt(head_dim);
   const std::vector<Value> out = builder.add_all(
-      kAttention, ins, {options.causal, scale, options.dropout, mask.valid(), key, options.window},
+      kAttention, ins,
+      {options.causal, scale, options.dropout, mask.valid(), key, options.window, options.cap},
       where);
   return {out[0], out[1]};
 }

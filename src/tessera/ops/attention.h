@@ -12,6 +12,7 @@ struct AttentionOptions {
   /// itself and the window - 1 keys before it.
   std::int64_t window = 0;
   double scale = 0;    // of the scores; 0: 1 / sqrt(head_dim)
+  double cap = 0;      // above 0: scaled scores become cap * tanh(score / cap)
   double dropout = 0;  // of the probabilities; needs `step` and `name`
   std::string_view name = "dropout";
 };
@@ -21,7 +22,7 @@ struct AttentionResult {
   Value logsumexp;  // [b, g, r, s]: of the masked, scaled scores
 };
 
-/// softmax(q k^T * scale, masked) v.
+/// softmax(q k^T * scale, capped, masked) v.
 ///
 /// Shapes: q [b, s, g, r, e]; k, v [b, t, g, e]: g key-value heads, r query heads for each of them
 ///         (r = 1: plain multi-head attention); mask bool or empty: the keys that may be seen, [b,

@@ -29,6 +29,7 @@ class Heads {
         K(k.type.shape[1]),
         scale(static_cast<T>(c.call.number("scale"))),
         sight_(sight_of(c.call)),
+        cap_(static_cast<T>(c.call.number_or("cap", 0))),
         dropout_(c.call.number("dropout")),
         key_(c.key) {
     if (c.call.flag("mask")) {
@@ -71,6 +72,12 @@ class Heads {
     return unit_float(bits) >= static_cast<float>(dropout_) ? T(1) / static_cast<T>(1 - dropout_)
                                                             : T(0);
   }
+  T score(const T* query, const T* key) const {
+    const T x = dot(query, key) * scale;
+    return cap_ > 0 ? cap_ * std::tanh(x / cap_) : x;
+  }
+  /// How much a score grows with what is capped.
+  T growth(T score) const { return cap_ > 0 ? 1 - score / cap_ * (score / cap_) : T(1); }
   T dot(const T* a, const T* b) const {
     T sum = 0;
     for (std::int64_t e = 0; e < E; ++e) sum += a[e] * b[e];
@@ -83,6 +90,7 @@ class Heads {
 
  private:
   const Sight sight_;
+  const T cap_;
   const double dropout_;
   const std::uint64_t key_;
   const bool* mask_ = nullptr;
@@ -104,7 +112,7 @@ void attention_reference(RefCall& c) {
     T top = -kInfinity, total = 0;
     for (std::int64_t t = 0; t < h.K; ++t) {
       T& score = scores[static_cast<std::size_t>(t)];
-      score = h.seen(b, s, t) ? h.dot(q + at, k + h.key(b, g, t)) * h.scale : -kInfinity;
+      score = h.seen(b, s, t) ? h.score(q + at, k + h.key(b, g, t)) : -kInfinity;
       top = std::max(top, score);
     }
     std::fill(y + at, y + at + h.E, T(0));
@@ -136,9 +144,10 @@ void attention_grad_reference(RefCall& c) {
     for (std::int64_t t = 0; t < h.K; ++t) {
       if (!h.seen(b, s, t)) continue;
       const std::int64_t to = h.key(b, g, t);
-      const T p = std::exp(h.dot(q + at, k + to) * h.scale - logsumexp[h.row(b, g, r, s)]);
+      const T score = h.score(q + at, k + to);
+      const T p = std::exp(score - logsumexp[h.row(b, g, r, s)]);
       const T kept = h.kept(b, g, r, s, t);
-      const T ds = p * (h.dot(dy + at, v + to) * kept - row_sum) * h.scale;
+      const T ds = p * (h.dot(dy + at, v + to) * kept - row_sum) * h.growth(score) * h.scale;
       for (std::int64_t e = 0; e < h.E; ++e) {
         dq[at + e] += ds * k[to + e];
         dk[to + e] += ds * q[at + e];

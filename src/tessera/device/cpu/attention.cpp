@@ -34,6 +34,7 @@ class AttentionKernel : public Kernel {
     fixed_.T = k[1];
     fixed_.dtype = call.in(first).dtype, fixed_.dots = dots;
     fixed_.scale = static_cast<float>(call.number("scale"));
+    fixed_.cap = static_cast<float>(call.number_or("cap", 0));
     fixed_.sight = sight_of(call);
     const double dropout = call.number("dropout");
     if (dropout > 0) {

@@ -10,7 +10,6 @@
 #include "hwy/highway.h"
 #include "tessera/device/cpu/attention_dropout.h"
 #include "tessera/device/cpu/attention_tile.h"
-#include "tessera/device/cpu/vector_math.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {
@@ -25,6 +24,7 @@ struct Backward {
   float *queries, *dresults;
   float *query_rows, *dresult_rows, *dquery_rows;
   float *p, *ds, *kept;        // kept: of dropout; then scratch for scores by pairs
+  float* capped;               // scores before some are hidden, where there is a cap
   float *row_sum, *logsumexp;  // per query
   std::uint64_t* random;
 
@@ -36,7 +36,7 @@ struct Backward {
     queries = take(e * kScoreTile), dresults = take(e * kScoreTile);
     query_rows = take(some), dresult_rows = take(some), dquery_rows = take(some);
     p = take(kScoreTile * kScoreTile), ds = take(kScoreTile * kScoreTile),
-    kept = take(kScoreTile * kScoreTile);
+    kept = take(kScoreTile * kScoreTile), capped = take(kScoreTile * kScoreTile);
     row_sum = take(kScoreTile), logsumexp = take(kScoreTile);
     random = reinterpret_cast<std::uint64_t*>(take(2 * kScoreTile));
   }
@@ -69,6 +69,7 @@ HWY_INLINE void score_gradients(const AttentionCall& call, const Backward& f, co
                                 Index cols, float* p, float* ds) {
   const D d;
   const bool dropout = call.drop_below > 0;
+  const V one_over_cap = hn::Set(d, call.cap > 0 ? 1 / call.cap : 0);
   for (Index c = tile.from; c < cols; c += lanes()) {
     const V base = hn::Load(d, f.logsumexp + c), row_sum = hn::Load(d, f.row_sum + c);
     for (Index j = 0; j < tile.keys; ++j) {
@@ -79,8 +80,13 @@ HWY_INLINE void score_gradients(const AttentionCall& call, const Backward& f, co
         const V factor = hn::Load(d, f.kept + at);
         kept = hn::Mul(all, factor), dp = hn::Mul(dp, factor);
       }
+      V slope = hn::Mul(all, hn::Sub(dp, row_sum));
+      if (call.cap > 0) {  // a score grows by 1 - (score / cap)^2 of what is capped
+        const V share = hn::Mul(hn::Load(d, f.capped + at), one_over_cap);
+        slope = hn::NegMulAdd(hn::Mul(share, share), slope, slope);
+      }
       hn::Store(kept, d, p + at);
-      hn::Store(hn::Mul(all, hn::Sub(dp, row_sum)), d, ds + at);
+      hn::Store(slope, d, ds + at);
     }
   }
 }
@@ -221,6 +227,8 @@ HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b
       const KeyTile& tile = tiles.list[i];
       const Index at = (tile.t - t) * kScoreTile;
       score_products(call, f, b, g, tile, cols, f.p + at, f.ds + at, ahead);
+      cap_scores(call, tile, cols, f.p + at);
+      if (call.cap > 0) std::copy_n(f.p + at, tile.keys * kScoreTile, f.capped);
       hide_unseen(call, b, first, tile, queries, cols, f.p + at);
       if (call.drop_below > 0) draw_kept(call, f.random, tile, cols, f.kept);
       score_gradients(call, f, tile, cols, f.p + at, f.ds + at);
@@ -272,7 +280,7 @@ HWY_EXPORT(backward);
 
 std::int64_t attention_backward_scratch(std::int64_t e, std::int64_t t, bool dots) {
   const std::int64_t wide = (e + 15) / 16 * 16, rows = 2 * t + (dots ? (t + 1) / 2 : 2 * t);
-  return rows * wide + 2 * e * kScoreTile + 3 * kScoreTile * wide + 3 * kScoreTile * kScoreTile +
+  return rows * wide + 2 * e * kScoreTile + 3 * kScoreTile * wide + 4 * kScoreTile * kScoreTile +
          4 * kScoreTile;
 }
 

@@ -43,9 +43,9 @@ struct AttentionCall {
   std::int64_t B = 0, S = 0, G = 0, R = 0, E = 0, T = 0;  // local sizes
   std::int64_t valid_s = 0, valid_r = 0, valid_t = 0;     // what lies inside the logical extents
   std::int64_t first_query = 0, first_key = 0;  // logical positions of the first local ones
-  float scale = 1;
-  Sight sight;                          // of a query, by position
-  const bool* mask = nullptr;           // keys that are seen: rows of T,
+  float scale = 1, cap = 0;                     // of scores; a cap of 0: none
+  Sight sight;                                  // of a query, by position
+  const bool* mask = nullptr;                   // keys that are seen: rows of T,
   std::int64_t mask_b = 0, mask_s = 0;  // at these strides; mask_s 0: one row for all queries
 
   std::int32_t drop_below = 0;  // dropped where 24 random bits are below this; 0: no dropout

@@ -15,7 +15,6 @@
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
 #include "tessera/device/cpu/attention_rows.h"
-#include "tessera/device/cpu/vector_math.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {
@@ -43,6 +42,15 @@ HWY_INLINE void score(const T* q, const T* k, Index stride, Index keys, Index e,
     for (; c < e; ++c) sum += load_one(q + c) * load_one(k + c);
     scores[j] = sum * scale;
   }
+}
+
+/// `scores` has room for whole vectors.
+HWY_INLINE void cap_scores(const AttentionCall& call, Index keys, float* scores) {
+  const D d;
+  if (call.cap == 0) return;
+  std::fill(scores + keys, scores + (keys + lanes() - 1) / lanes() * lanes(), 0.0F);
+  for (Index j = 0; j < keys; j += lanes())
+    hn::Store(capped(hn::Load(d, scores + j), call.cap), d, scores + j);
 }
 
 /// sums = sums * shrink + p v, for some vectors of channels.
@@ -100,6 +108,7 @@ HWY_INLINE void add_block(const AttentionCall& call, Index b, Index g, Index r, 
   };
   score(at(q, q.at(b, g, r) + s * q.row), at(k, k.at(b, g, 0) + t * k.row), k.row, keys, call.E,
         call.scale, scores);
+  cap_scores(call, keys, scores);
   const bool* const seen = call.mask == nullptr ? nullptr : call.mask_row(b, s) + t;
   for (Index j = 0; j < keys && seen != nullptr; ++j) scores[j] = seen[j] ? scores[j] : kNone;
   const float before = part[0], top = std::max(before, *std::max_element(scores, scores + keys));

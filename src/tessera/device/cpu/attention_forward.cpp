@@ -10,7 +10,6 @@
 #include "hwy/highway.h"
 #include "tessera/device/cpu/attention_dropout.h"
 #include "tessera/device/cpu/attention_tile.h"
-#include "tessera/device/cpu/vector_math.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {
@@ -94,6 +93,7 @@ HWY_INLINE void score_tiles(const AttentionCall& call, const Forward& f, Index b
       multiply({tile.keys, cols - tile.from, e, rows + at * row, row, 1, f.queries + tile.from,
                 kScoreTile, scores + tile.from, kScoreTile, false, &ahead});
     }
+    cap_scores(call, tile, cols, scores);
     hide_unseen(call, b, first, tile, queries, cols, scores);
   }
 }

@@ -12,10 +12,17 @@
 #include "tessera/device/cpu/attention_call.h"
 #include "tessera/device/cpu/lines_ahead.h"
 #include "tessera/device/cpu/vector_load.h"
+#include "tessera/device/cpu/vector_math.h"
 #include "tessera/device/cpu/vector_product.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {
+
+/// cap * tanh(x / cap)
+HWY_INLINE V capped(V x, float cap) {
+  const D d;
+  return hn::Mul(hn::Set(d, cap), tanh_of(d, hn::Mul(x, hn::Set(d, 1 / cap))));
+}
 
 /// Channels of a row that is read or written as whole vectors.
 HWY_INLINE Index padded(Index e) { return (e + 15) / 16 * 16; }

@@ -120,6 +120,17 @@ HWY_INLINE void multiply_seen_pairs(const KeyTiles& tiles, Index queries, Index 
   }
 }
 
+/// Scores of a tile under the cap that the call has, if it has one.
+HWY_INLINE void cap_scores(const AttentionCall& call, const KeyTile& tile, Index cols,
+                           float* scores) {
+  const D d;
+  for (Index j = 0; call.cap > 0 && j < tile.keys; ++j) {
+    float* const row = scores + j * kScoreTile;
+    for (Index c = tile.from; c < cols; c += lanes())
+      hn::Store(capped(hn::Load(d, row + c), call.cap), d, row + c);
+  }
+}
+
 /// What a mask with a row per query hides. Most rows are true, or true up to somewhere: eight keys
 /// are looked at together.
 HWY_INLINE void hide_masked(const AttentionCall& call, Index b, Index s, const KeyTile& tile,

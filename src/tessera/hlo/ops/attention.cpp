@@ -37,7 +37,8 @@ class Heads {
         w_(w),
         code_(w.code),
         q_type_(w.operand(first)),
-        k_type_(w.operand(first + 1)) {
+        k_type_(w.operand(first + 1)),
+        cap_(w.call.number_or("cap", 0)) {
     const bool masked = w.call.flag("mask");
     if (masked) mask_ = w.in(extras);
     if (w.call.number("dropout") > 0) {
@@ -70,8 +71,16 @@ class Heads {
   }
 
   Value scores(const Value& keys_of_block) const {
-    return code_.einsum("b s g r e, b t g e -> b g r s t", q, keys_of_block, Element::F32) *
-           w_.call.number("scale");
+    const Value scaled =
+        code_.einsum("b s g r e, b t g e -> b g r s t", q, keys_of_block, Element::F32) *
+        w_.call.number("scale");
+    return cap_ > 0 ? code_.unary("tanh", scaled / cap_) * cap_ : scaled;
+  }
+  /// The gradient of scores as that of what was capped.
+  Value under_cap(const Value& gradient, const Value& scores) const {
+    if (cap_ == 0) return gradient;
+    const Value share = scores / cap_;
+    return gradient * (1.0 - share * share);
   }
 
   /// Which scores of a block count; nothing where all do.
@@ -118,6 +127,7 @@ class Heads {
   Writing& w_;
   Code& code_;
   const Result &q_type_, &k_type_;
+  const double cap_;
   std::optional<Value> mask_, step_, key_;
 };
 
@@ -187,12 +197,14 @@ void write_attention_grad(Writing& w) {
                         code.constant(0, Element::F32, values.shape())};
   const Values ends = over_blocks(code, h, start, [&](const Value& i, const Values& so_far) {
     const Value k = h.part(keys, 1, i), v = h.part(values, 1, i);
-    Value p = code.exp(h.scores(k) - logsumexp);
+    const Value scores = h.scores(k);
+    Value p = code.exp(scores - logsumexp);
     if (const auto seen = h.seen(i)) p = code.select(*seen, p, 0.0);
     const Value dp = code.einsum("b s g r e, b t g e -> b g r s t", dy, v, Element::F32);
     const auto kept = h.kept(i);
     const Value dropped = kept ? p * *kept : p;
-    const Value slope = p * ((kept ? dp * *kept : dp) - row_sum) * w.call.number("scale");
+    const Value of_score = p * ((kept ? dp * *kept : dp) - row_sum);
+    const Value slope = h.under_cap(of_score, scores) * w.call.number("scale");
     const Value ds = code.convert(slope, h.q.element()), pk = code.convert(dropped, h.q.element());
     const Value dq = code.einsum("b g r s t, b t g e -> b s g r e", ds, k, Element::F32),
                 dk = code.einsum("b s g r e, b g r s t -> b t g e", h.q, ds, Element::F32),
