@@ -20,6 +20,7 @@ struct Case {
   enum class Mask { None, OfKeys, OfQueries, Prefix, Nothing } mask = Mask::None;
   std::int64_t window = 0;
   double cap = 0;
+  bool slopes = false;
 };
 using Mask = Case::Mask;
 
@@ -76,6 +77,13 @@ const Case kCases[] = {
      3},
     {"a cap, a mask per query", 2, 67, 1, 2, 13, 75, false, 0, Mask::OfQueries, 0, 1},
     {"few queries, a cap", 2, 3, 2, 2, 32, 333, false, 0, Mask::OfQueries, 0, 1.5},
+    {"slopes", 2, 150, 2, 2, 16, 150, true, 0, Mask::None, 0, 0, true},
+    {"slopes, all keys are seen, more keys than queries", 1, 33, 2, 2, 12, 130, false, 0,
+     Mask::None, 0, 0, true},
+    {"slopes, a cap, a window, a mask per query, dropout", 2, 139, 2, 2, 14, 139, true, 0.2,
+     Mask::OfQueries, 70, 3, true},
+    {"few queries, slopes, a cap, a window", 2, 3, 2, 2, 32, 333, false, 0, Mask::OfQueries, 100,
+     1.5, true},
     {"few queries, a window of some", 2, 4, 2, 2, 32, 100, true, 0, Mask::OfKeys, 2},
 };
 
@@ -86,7 +94,8 @@ Attrs attributes(const Case& c) {
           c.mask != Mask::None,
           std::string("layer.dropout"),
           c.window,
-          c.cap};
+          c.cap,
+          c.slopes};
 }
 
 HostTensor mask_of(const Case& c) {
@@ -108,6 +117,7 @@ std::vector<HostTensor> operands(const Case& c) {
                                  random_tensor(DType::F32, {c.b, c.t, c.g, c.e}, 2, -2, 2),
                                  random_tensor(DType::F32, {c.b, c.t, c.g, c.e}, 3)};
   if (c.mask != Mask::None) out.push_back(mask_of(c));
+  if (c.slopes) out.push_back(random_tensor(DType::F32, {c.g, c.r}, 6, -0.1, 0.5));
   if (c.dropout > 0) out.push_back(HostTensor::scalar<std::int64_t>(12'345'678'901));
   return out;
 }
@@ -171,7 +181,7 @@ struct TwoRuns {
 /// Operands, but logsumexp.
 std::vector<HostTensor> in_dtype(DType dtype, const OpDef& op, std::vector<HostTensor> ins) {
   for (std::size_t i = 0; i < ins.size(); ++i) {
-    const bool statistic = &op == &kAttentionGrad && i == 5;
+    const bool statistic = (op.statistics >> i & 1) != 0;
     if ((ins[i].dtype() == DType::F32 || is_16_bit(ins[i].dtype())) && !statistic)
       ins[i] = as(dtype, ins[i]);
   }

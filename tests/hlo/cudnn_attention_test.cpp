@@ -142,6 +142,7 @@ struct HeadsCase {
   DType dtype;
   std::int64_t queries, keys, window = 0;
   double cap = 0;
+  bool slopes = false;
 };
 constexpr HeadsCase kHeads[] = {
     {&kAttention, true, DType::BF16, 6, 6},
@@ -161,8 +162,11 @@ LocalNode node_of(const HeadsCase& c) {
   if (grad) add(q, c.dtype);
   add(q, c.dtype), add(k, c.dtype), add(k, c.dtype);
   if (grad) add(q, c.dtype), add({2, 2, 3, c.queries}, DType::F32);
+  if (c.slopes) add({2, 3}, DType::F32);
   const NodeId id =
-      builder.add_all(*c.op, ins, {c.causal, 0.3, 0.0, false, std::string(), c.window, c.cap})[0]
+      builder
+          .add_all(*c.op, ins,
+                   {c.causal, 0.3, 0.0, false, std::string(), c.window, c.cap, c.slopes})[0]
           .id()
           .node;
   return node_alone(builder.finish(), id);
@@ -192,17 +196,18 @@ TEST(CudnnAttention, IsCalledAsDocumented) {
   }
 }
 
-TEST(CudnnAttention, HasNoWindowAndNoCap) {
+TEST(CudnnAttention, HasNoWindowNoCapAndNoSlopes) {
   const auto kernels = [](const HeadsCase& c) {
     const LocalNode node = node_of(c);
     return count_of("__cudnn", hlo::node_module(*node.graph, node.id(), with_cudnn()).text);
   };
   for (const HeadsCase& c : kHeads) {
-    HeadsCase near = c, capped = c;
-    near.window = 4, capped.cap = 30;
+    HeadsCase near = c, capped = c, sloped = c;
+    near.window = 4, capped.cap = 30, sloped.slopes = true;
     EXPECT_EQ(kernels(c), 1);
     EXPECT_EQ(kernels(near), 0);
     EXPECT_EQ(kernels(capped), 0);
+    EXPECT_EQ(kernels(sloped), 0);
   }
 }
 

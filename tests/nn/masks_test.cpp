@@ -118,6 +118,7 @@ TEST(Window, IsAMaskOfPairs) {
     const Value x = builder.batch("x", {DType::F32, {1, s, kWidth}, {}});
     Visible visible{.causal = way.causal};
     if (way.masked) visible.mask = builder.batch("mask", {DType::Bool, {1, s, s}, {}});
+    visible.slopes = builder.batch("slopes", {DType::F32, {2, 1}, {}});
     if (way.biased) visible.bias = broadcast_to(builder.constant(0, DType::F32), {2, s, s});
     Pass pass;
     if (way.cached) pass.position = builder.batch("position", {DType::I32, {}, {}}), pass.room = s;
@@ -132,6 +133,7 @@ TEST(Window, IsAMaskOfPairs) {
     for (std::int64_t i = 0; i < mask.numel(); ++i)
       mask.set(i, std::abs(i / s - i % s) < kWindow && (!way.causal || i % s <= i / s));
     in.batch.emplace("x", numbers);
+    in.batch.emplace("slopes", HostTensor::of<float>({2, 1}, {0.5F, -0.25F}));
     if (way.masked) in.batch.emplace("mask", mask);
     if (way.cached) in.batch.emplace("position", HostTensor::scalar<std::int32_t>(0));
     for (const State& state : graph.states()) {

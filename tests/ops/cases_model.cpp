@@ -29,9 +29,9 @@ Operand result_of(const OpDef& op, std::vector<std::size_t> operands, Attrs attr
 }
 
 Attrs attention_attrs(bool causal, bool mask, double dropout = 0, std::int64_t window = 0,
-                      double cap = 0) {
+                      double cap = 0, bool slopes = false) {
   return {causal, 0.4, dropout, mask, std::string(dropout > 0 ? "layers.0.attn.dropout" : ""),
-          window, cap};
+          window, cap, slopes};
 }
 
 /// (dy, q, k, v, y, logsumexp) for b = 2, s, t, g = 2, r = 2, e = 4. Masks and dropout come after
@@ -189,6 +189,33 @@ void add_attention(std::vector<Case>& out) {
                  {normal(q), normal(k), normal(k)},
                  attention_attrs(true, false, 0, 0, 1.5),
                  {0}});
+  out.push_back({&kAttention,
+                 "causal, slopes",
+                 {normal(q), normal(k), normal(k), normal({2, 2})},
+                 attention_attrs(true, false, 0, 0, 0, true),
+                 {0},
+                 {3}});
+  out.push_back(
+      {&kAttention,
+       "slopes, a cap, a window, a mask for each query and dropout",
+       {normal(q), normal(longer), normal(longer), bits({2, 5, 7}), normal({2, 2}), model_step()},
+       attention_attrs(false, true, 0.3, 4, 0.7, true),
+       {0},
+       {4}});
+  out.push_back(
+      {&kAttention,
+       "slopes, one query of many keys",
+       {normal({2, 1, 2, 1, 3}), normal({2, 9, 2, 3}), normal({2, 9, 2, 3}), normal({2, 1})},
+       attention_attrs(false, false, 0, 0, 0, true),
+       {0},
+       {3}});
+  out.push_back({&kAttentionGrad, "slopes",
+                 with(attention_grad_operands(5, 5, true), {normal({2, 2})}),
+                 attention_attrs(true, false, 0, 0, 0, true)});
+  out.push_back(
+      {&kAttentionGrad, "slopes, a cap, a mask and dropout",
+       with(attention_grad_operands(5, 7, false), {bits({2, 7}), normal({2, 2}), model_step()}),
+       attention_attrs(false, true, 0.3, 0, 0.7, true)});
   out.push_back({&kAttention,
                  "a cap, a window, a mask of keys and dropout",
                  {normal(q), normal(longer), normal(longer), bits({2, 7}), model_step()},

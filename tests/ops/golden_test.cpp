@@ -66,6 +66,10 @@ struct Row {
   Attrs attrs;
   std::vector<int> ins;  // operand i is the file's input ins[i]
   double f32;            // absolute and relative tolerance of the f32 kernel, with its reason
+  int constant = -1;     // an operand without a gradient
+  bool varies(std::size_t i, DType dtype) const {
+    return is_float(dtype) && static_cast<int>(i) != constant;
+  }
 };
 
 const double kScale = 1 / std::sqrt(6.0);  // of attention: head_dim is 6
@@ -75,8 +79,9 @@ std::vector<Row> rows() {
               all = {false, kScale, 0.0, false, std::string()};
   const Attrs padded = {true, kScale, 0.0, true, std::string()},
               padded_all = {false, kScale, 0.0, true, std::string()};
-  const auto with_window = [](const Attrs& attrs, std::int64_t window, double cap = 0) {
-    return attrs.with(5, window).with(6, cap);
+  const auto with_window = [](const Attrs& attrs, std::int64_t window, double cap = 0,
+                              bool slopes = false) {
+    return attrs.with(5, window).with(6, cap).with(7, slopes);
   };
   const Attrs rope = {rotary_rates({}, 8, 0).rates, 1.0, false}, eps = {1e-5},
               ignored = {std::int64_t{-100}};
@@ -110,6 +115,13 @@ std::vector<Row> rows() {
       {"attention_window_both_sides", &kAttention, with_window(all, 3), {0, 1, 2}, few},
       {"attention_window_padded", &kAttention, with_window(padded, 4), {0, 1, 2, 3}, few},
       {"attention_cap", &kAttention, with_window(causal, 0, 5), {0, 1, 2}, 1e-4},  // large scores
+      {"attention_slopes", &kAttention, with_window(causal, 0, 0, true), {0, 1, 2, 3}, few, 3},
+      {"attention_window_cap_slopes",
+       &kAttention,
+       with_window(all, 8, 2, true),
+       {0, 1, 2, 3},
+       few,
+       3},
       {"rope", &kRope, rope, {0, 1}, few},
       {"rope_far",
        &kRope,
@@ -151,7 +163,7 @@ Tensors results_and_gradients(const Row& row, const Tensors& ins, const HostTens
   douts[0] = builder.batch("dout", outs[0].type());
   inputs.batch.emplace("dout", dout);
   const auto wants = std::make_unique<bool[]>(ins.size());
-  for (std::size_t i = 0; i < ins.size(); ++i) wants[i] = is_float(ins[i].dtype());
+  for (std::size_t i = 0; i < ins.size(); ++i) wants[i] = row.varies(i, ins[i].dtype());
   const Graph forward = builder.so_far();  // the call refers into it while the builder grows
   const OpCall call = forward.call(outs[0].id().node);
   GradCall grad(call, operands, outs, douts, dins, {wants.get(), ins.size()});
@@ -187,7 +199,7 @@ TEST(Golden, ResultsAndGradients) {
     }
     Tensors want = {as_operand(row, 0, golden.get(text(row.name, ".out.0")), keys)};
     for (std::size_t i = 0; i < ins.size(); ++i) {
-      if (!is_float(ins[i].dtype())) continue;
+      if (!row.varies(i, ins[i].dtype())) continue;
       want.push_back(reshaped(golden.get(text(row.name, ".din.", row.ins[i])), ins[i].shape()));
     }
     const HostTensor dout = reshaped(golden.get(text(row.name, ".dout.0")), want[0].shape());

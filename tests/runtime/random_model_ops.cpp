@@ -329,6 +329,8 @@ void attends(Pool& p) {
   options.causal = p.random.chance(0.6);
   if (p.random.chance(0.3)) options.window = p.random.one_of({1, 2, 3, 5});
   if (p.random.chance(0.2)) options.cap = p.random.between(0.5, 4);
+  if (p.random.chance(0.2))
+    options.slopes = cast(iota(p.builder, {g, r}, 1, DType::I32), DType::F32) * 0.1;
   const std::string name = p.fresh_name("attention_dropout");
   options.name = name;
   if (p.random.chance(0.3)) options.dropout = 0.3;

@@ -52,6 +52,7 @@ class OpCall {
   double number_or(std::string_view name, double otherwise) const {
     return get_or(name, otherwise);
   }
+  bool flag_or(std::string_view name, bool otherwise) const { return get_or(name, otherwise); }
   DType dtype_or(std::string_view name, DType otherwise) const { return get_or(name, otherwise); }
   const Graph& graph(std::string_view name) const {
     return *get<std::shared_ptr<const Graph>>(name);

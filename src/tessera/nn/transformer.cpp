@@ -88,6 +88,13 @@ Value biased_attention(Value q, Value k, Value v, const TransformerLayer& layer,
   if (layer.attention_cap > 0)
     scores = tanh(scores * (1 / layer.attention_cap)) * layer.attention_cap;
   scores = scores + reshape(visible.bias, {g, r, s, t}, where);  // [b, g, r, s, t]
+  if (visible.slopes.valid()) {
+    const Value ahead =
+        iota(builder, {s, t}, 1, DType::I32, where) - iota(builder, {s, t}, 0, DType::I32, where);
+    scores = scores + cast(reshape(visible.slopes, {g, r, 1, 1}, where) *
+                               cast(ahead, visible.slopes.dtype()),
+                           scores.dtype());
+  }
   const Value seen = seen_of(visible, window, builder, s, t, where);
   if (seen.valid()) scores = select(seen, scores, builder.constant(kUnseen, scores.dtype(), where));
   const Value shares = dropout_layer(softmax(scores, -1, where), layer.attention_dropout, pass.step,
@@ -108,6 +115,7 @@ Value attended(Value q, Value k, Value v, std::int64_t width, const TransformerL
     options.window = window;
     options.scale = layer.attention_scale;
     options.cap = layer.attention_cap;
+    options.slopes = visible.slopes;
     const bool drop = pass.step.valid() && layer.attention_dropout > 0;
     if (drop) options.dropout = layer.attention_dropout;
     y = attention(q, k, v, visible.mask, drop ? pass.step : Value(), options, where).y;  // the same
@@ -251,7 +259,8 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
   v = remembered(v, "values", pass, where);  // [b, room, g, e]
   const Visible before{.causal = false,
                        .mask = seen_from(pass.position, b, s, pass.room, layer.window, where),
-                       .bias = visible.bias};
+                       .bias = visible.bias,
+                       .slopes = visible.slopes};  // a number for all keys of a query: no change
   return attended(q, k, v, d, layer, before, 0, pass, where);
 }
 

@@ -52,6 +52,9 @@ struct Visible {
   /// Added to scores, as relative_bias makes it: [heads, s, t]. Empty: nothing. With one, all
   /// scores [b, heads, s, t] of a layer are held, and a query that sees no key sees all alike.
   Value bias = {};
+  /// Of the heads [g, r], f32: slope * (key position - query position) is added to scores (ALiBi).
+  /// Empty: nothing.
+  Value slopes = {};
 };
 
 /// The mask of causal attention over samples with padding: a query sees the keys at its own

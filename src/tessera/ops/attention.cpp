@@ -9,7 +9,7 @@ namespace tessera {
 
 namespace {
 
-/// Types shared by both ops: q, k, v at `first`; mask and step at the end. Returns the type of
+/// Types shared by both ops: q, k, v at `first`; mask, slopes and step at the end. Returns the type of
 /// logsumexp.
 TensorType check_operands(const OpCall& c, int first, int extras) {
   const TensorType &q = c.in(first), &k = c.in(first + 1), &v = c.in(first + 2);
@@ -19,9 +19,11 @@ TensorType check_operands(const OpCall& c, int first, int extras) {
   const std::int64_t b = q.shape[0], s = q.shape[1], g = q.shape[2], r = q.shape[3], e = q.shape[4];
   require(k.shape[0] == b && k.shape[2] == g && k.shape[3] == e, c.op().name, ": q is ", q,
           ", k and v are ", k, "; batch, key-value heads and head_dim must agree");
-  const bool mask = c.flag("mask"), step = c.number("dropout") > 0;
-  require(c.num_in() == extras + mask + step, c.op().name, ": ", c.num_in(),
-          " operands; a mask and a step (for ", "dropout) are operands where they are used");
+  const bool mask = c.flag("mask"), slopes = c.flag_or("slopes", false),
+             step = c.number("dropout") > 0;
+  require(c.num_in() == extras + mask + slopes + step, c.op().name, ": ", c.num_in(),
+          " operands; a mask, slopes and a step (for ",
+          "dropout) are operands where they are used");
   if (mask) {
     const TensorType of_keys{DType::Bool, {b, k.shape[1]}, {}},
         of_queries{DType::Bool, {b, s, k.shape[1]}, {}};
@@ -29,11 +31,11 @@ TensorType check_operands(const OpCall& c, int first, int extras) {
             ", k is ", k, ", the mask is ", c.in(extras), "; it needs ", of_keys,
             " (keys that all queries may see) or ", of_queries, " (that each may see)");
   }
-  if (step) {
-    const TensorType wanted{DType::I64, {}, {}};
-    require(c.in(extras + mask) == wanted, c.op().name, ": step is ", c.in(extras + mask),
-            "; it needs ", wanted);
-  }
+  const auto require_extra = [&](const char* name, int at, const TensorType& wanted) {
+    require(c.in(at) == wanted, c.op().name, ": ", name, " is ", c.in(at), "; it needs ", wanted);
+  };
+  if (slopes) require_extra("slopes", extras + mask, {computed_in(q.dtype), {g, r}, {}});
+  if (step) require_extra("step", extras + mask + slopes, {DType::I64, {}, {}});
   const double dropout = c.number("dropout");
   require(dropout >= 0 && dropout < 1, c.op().name, ": dropout is ", dropout,
           "; it needs to be in [0, 1)");
@@ -47,10 +49,10 @@ TensorType check_operands(const OpCall& c, int first, int extras) {
   return {computed_in(q.dtype), {b, g, r, s}, {}};
 }
 
-/// The rule's operands from `first` on: mask and step.
+/// The rule's operands from `first` on: mask, slopes and step.
 std::string extra_operands(const OpCall& c, int first) {
   const char* const mask = !c.flag("mask") ? "" : c.in(first).ndim() == 3 ? ", b s t" : ", b t";
-  return text(mask, c.number("dropout") > 0 ? "," : "");
+  return text(mask, c.flag_or("slopes", false) ? ", g r" : "", c.number("dropout") > 0 ? "," : "");
 }
 
 /// Pairs of a query and a key that are seen, times head_dim: the work of one of its matrix
@@ -73,6 +75,10 @@ void gradient_of(GradCall& g) {
       !g.has_dout(1),
       "attention: the gradient flows from y only, but logsumexp is used; compute it with matmul,",
       " exp, sum and log");
+  const int slopes = 3 + c.flag("mask");
+  require(!c.flag_or("slopes", false) || !g.wants(slopes),
+          "attention: slopes get no gradient, but a parameter is in them; compute it with matmul,",
+          " softmax and sums");
   std::vector<Value> ins = {g.dout(0), g.in(0), g.in(1), g.in(2), g.out(0), g.out(1)};
   for (int i = 3; i < g.num_in(); ++i) ins.push_back(g.in(i));
   const std::vector<Value> d = ins[0].builder().add_all(kAttentionGrad, ins, c.attrs());
@@ -86,14 +92,16 @@ constexpr AttrDefs kAttrs = {
     {"mask", AttrKind::Bool},      // true: there is an operand that says which keys are seen
     {"key", AttrKind::Text},       // of dropout
     {.name = "window", .kind = AttrKind::Int, .optional = true},
-    {.name = "cap", .kind = AttrKind::Float, .optional = true}};
+    {.name = "cap", .kind = AttrKind::Float, .optional = true},
+    {.name = "slopes", .kind = AttrKind::Bool, .optional = true}};  // true: they are an operand
 
 }  // namespace
 
 constinit const OpDef kAttention = {
     .name = "attention",
     .doc =
-        "softmax(q k^T * scale, capped, masked) v, with logsumexp of the scores; never holds the "
+        "softmax(q k^T * scale, capped, sloped, masked) v, with logsumexp of the scores; never "
+        "holds the "
         "scores "
         "whole.",
     .attrs = kAttrs,
@@ -113,11 +121,14 @@ constinit const OpDef kAttention = {
     .reference = {attention_reference<float>, attention_reference<double>},
     .traits = {.by_place = true},
     .arithmetic = Arithmetic::Narrow,
+    .statistics = 1u << 3 | 1u << 4,  // slopes, before or behind a mask
 };
 
 constinit const OpDef kAttentionGrad = {
     .name = "attention_grad",
-    .doc = "Gradient of attention: (dy, q, k, v, y, logsumexp[, mask][, step]) -> (dq, dk, dv).",
+    .doc =
+        "Gradient of attention: (dy, q, k, v, y, logsumexp[, mask][, slopes][, step]) -> (dq, dk, "
+        "dv).",
     .attrs = kAttrs,
     .infer = [](const OpCall& c) -> TensorTypes {
       const TensorType logsumexp = check_operands(c, 1, 6);
@@ -140,7 +151,7 @@ constinit const OpDef kAttentionGrad = {
     .reference = {attention_grad_reference<float>, attention_grad_reference<double>},
     .traits = {.by_place = true},
     .arithmetic = Arithmetic::Narrow,
-    .statistics = 1u << 5,
+    .statistics = 1u << 5 | 1u << 6 | 1u << 7,  // slopes, before or behind a mask
 };
 
 AttentionResult attention(Value q, Value k, Value v, Value mask, Value step,
@@ -150,6 +161,7 @@ AttentionResult attention(Value q, Value k, Value v, Value mask, Value step,
           "; give the step too, random numbers are drawn for it");
   std::vector<Value> ins = {q, k, v};
   if (mask.valid()) ins.push_back(mask);
+  if (options.slopes.valid()) ins.push_back(options.slopes);
   std::string key;
   if (options.dropout > 0) {
     ins.push_back(step);
@@ -157,10 +169,11 @@ AttentionResult attention(Value q, Value k, Value v, Value mask, Value step,
   }
   const double head_dim = q.ndim() > 0 ? static_cast<double>(q.shape().back()) : 1;
   const double scale = options.scale != 0 ? options.scale : 1 / std::sqrt(head_dim);
-  const std::vector<Value> out = builder.add_all(
-      kAttention, ins,
-      {options.causal, scale, options.dropout, mask.valid(), key, options.window, options.cap},
-      where);
+  const std::vector<Value> out =
+      builder.add_all(kAttention, ins,
+                      {options.causal, scale, options.dropout, mask.valid(), key, options.window,
+                       options.cap, options.slopes.valid()},
+                      where);
   return {out[0], out[1]};
 }
 

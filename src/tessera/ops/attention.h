@@ -11,8 +11,12 @@ struct AttentionOptions {
   /// Key and query positions lie less than so many apart; 0: any number. A causal query sees
   /// itself and the window - 1 keys before it.
   std::int64_t window = 0;
-  double scale = 0;    // of the scores; 0: 1 / sqrt(head_dim)
-  double cap = 0;      // above 0: scaled scores become cap * tanh(score / cap)
+  double scale = 0;  // of the scores; 0: 1 / sqrt(head_dim)
+  double cap = 0;    // above 0: scaled scores become cap * tanh(score / cap)
+  /// [g, r], of the type of logsumexp, or empty: slope * (key position - query position) is added to
+  /// scores, behind a cap. They get no gradient. Source: Press et al. 2022 (ALiBi), arXiv
+  /// 2108.12409.
+  Value slopes = {};
   double dropout = 0;  // of the probabilities; needs `step` and `name`
   std::string_view name = "dropout";
 };
@@ -22,7 +26,7 @@ struct AttentionResult {
   Value logsumexp;  // [b, g, r, s]: of the masked, scaled scores
 };
 
-/// softmax(q k^T * scale, capped, masked) v.
+/// softmax(q k^T * scale, capped, sloped, masked) v.
 ///
 /// Shapes: q [b, s, g, r, e]; k, v [b, t, g, e]: g key-value heads, r query heads for each of them
 ///         (r = 1: plain multi-head attention); mask bool or empty: the keys that may be seen, [b,
@@ -35,7 +39,7 @@ struct AttentionResult {
 AttentionResult attention(Value q, Value k, Value v, Value mask, Value step,
                           const AttentionOptions& options, Where where = Where::here());
 
-// attention_grad (dy, q, k, v, y, logsumexp[, mask][, step]) -> (dq, dk, dv).
+// attention_grad (dy, q, k, v, y, logsumexp[, mask][, slopes][, step]) -> (dq, dk, dv).
 extern const OpDef kAttention, kAttentionGrad;
 
 /// Rotates channel pairs (i, i + p) of `x` by position * rates[i], i < p, and multiplies them by

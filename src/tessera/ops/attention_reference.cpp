@@ -16,8 +16,8 @@ namespace {
 template <typename T>
 class Heads {
  public:
-  /// `first` is the operand q; k and v follow it; `extras` is the number of operands before mask
-  /// and step.
+  /// `first` is the operand q; k and v follow it; `extras` is the number of operands before mask,
+  /// slopes and step.
   Heads(const RefCall& c, std::size_t first, int extras)
       : q(c.ins[first]),
         k(c.ins[first + 1]),
@@ -36,8 +36,9 @@ class Heads {
       mask_ = c.in<bool>(extras);
       mask_of_queries_ = c.in_shape(extras).ndim() == 3;
     }
-    if (dropout_ > 0)
-      step_ = static_cast<std::uint64_t>(*c.in<std::int64_t>(extras + (mask_ != nullptr)));
+    extras += mask_ != nullptr;
+    if (c.call.flag_or("slopes", false)) slopes_ = c.in<T>(extras++);
+    if (dropout_ > 0) step_ = static_cast<std::uint64_t>(*c.in<std::int64_t>(extras));
   }
 
   /// Calls f(b, g, r, s) for each row of scores.
@@ -58,7 +59,11 @@ class Heads {
   bool seen(std::int64_t b, std::int64_t s, std::int64_t t) const {
     const std::int64_t row = mask_of_queries_ ? b * S + s : b;
     if (mask_ != nullptr && !mask_[row * K + t]) return false;
-    return sight_.sees(k.offset[1] + t - q.offset[1] - s);
+    return sight_.sees(ahead(s, t));
+  }
+  /// What is added to a score.
+  T sloped(std::int64_t g, std::int64_t r, std::int64_t s, std::int64_t t) const {
+    return slopes_ == nullptr ? T(0) : slopes_[g * R + r] * static_cast<T>(ahead(s, t));
   }
   /// What dropout multiplies a probability with.
   T kept(std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t s, std::int64_t t) const {
@@ -72,6 +77,7 @@ class Heads {
     return unit_float(bits) >= static_cast<float>(dropout_) ? T(1) / static_cast<T>(1 - dropout_)
                                                             : T(0);
   }
+  /// Scaled and capped.
   T score(const T* query, const T* key) const {
     const T x = dot(query, key) * scale;
     return cap_ > 0 ? cap_ * std::tanh(x / cap_) : x;
@@ -89,10 +95,16 @@ class Heads {
   const T scale;
 
  private:
+  /// Of a query is a key, by position.
+  std::int64_t ahead(std::int64_t s, std::int64_t t) const {
+    return k.offset[1] + t - q.offset[1] - s;
+  }
+
   const Sight sight_;
   const T cap_;
   const double dropout_;
   const std::uint64_t key_;
+  const T* slopes_ = nullptr;
   const bool* mask_ = nullptr;
   bool mask_of_queries_ = false;  // it has a row for each of them
   std::uint64_t step_ = 0;
@@ -112,7 +124,8 @@ void attention_reference(RefCall& c) {
     T top = -kInfinity, total = 0;
     for (std::int64_t t = 0; t < h.K; ++t) {
       T& score = scores[static_cast<std::size_t>(t)];
-      score = h.seen(b, s, t) ? h.score(q + at, k + h.key(b, g, t)) : -kInfinity;
+      score = !h.seen(b, s, t) ? -kInfinity
+                               : h.score(q + at, k + h.key(b, g, t)) + h.sloped(g, r, s, t);
       top = std::max(top, score);
     }
     std::fill(y + at, y + at + h.E, T(0));
@@ -145,7 +158,7 @@ void attention_grad_reference(RefCall& c) {
       if (!h.seen(b, s, t)) continue;
       const std::int64_t to = h.key(b, g, t);
       const T score = h.score(q + at, k + to);
-      const T p = std::exp(score - logsumexp[h.row(b, g, r, s)]);
+      const T p = std::exp(score + h.sloped(g, r, s, t) - logsumexp[h.row(b, g, r, s)]);
       const T kept = h.kept(b, g, r, s, t);
       const T ds = p * (h.dot(dy + at, v + to) * kept - row_sum) * h.growth(score) * h.scale;
       for (std::int64_t e = 0; e < h.E; ++e) {

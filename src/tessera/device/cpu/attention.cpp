@@ -20,8 +20,8 @@ constexpr std::int64_t kLine = 16;  // floats of a cache line
 /// What both kernels share: everything of a call that is known before it runs.
 class AttentionKernel : public Kernel {
  public:
-  /// `first` is the operand q; k and v follow it; `extras` is the number of operands before mask
-  /// and step. `dots`: bf16 by AVX512-BF16.
+  /// `first` is the operand q; k and v follow it; `extras` is the number of operands before mask,
+  /// slopes and step. `dots`: bf16 by AVX512-BF16.
   AttentionKernel(const KernelRequest& request, int first, int extras, bool dots, Pool& pool)
       : pool_(pool),
         first_(static_cast<std::size_t>(first)),
@@ -40,7 +40,7 @@ class AttentionKernel : public Kernel {
     if (dropout > 0) {
       fixed_.drop_below = keep_threshold(dropout);
       fixed_.keep_scale = 1.0F / static_cast<float>(1 - dropout);
-      step_ = extras + call.flag("mask");
+      step_ = call.num_in() - 1;
     }
     if (call.flag("mask")) {
       mask_ = extras;
@@ -48,6 +48,7 @@ class AttentionKernel : public Kernel {
       fixed_.mask_s = of_queries ? fixed_.T : 0;
       fixed_.mask_b = of_queries ? fixed_.S * fixed_.T : fixed_.T;
     }
+    if (call.flag_or("slopes", false)) slopes_ = extras + call.flag("mask");
     fixed_.key = request.key;
     const auto rows = [&](int i) {
       const Shape s = strides_of(request, i);
@@ -74,6 +75,7 @@ class AttentionKernel : public Kernel {
     out.k.data = args.ins[first_ + 1];
     out.v.data = args.ins[first_ + 2];
     if (mask_ >= 0) out.mask = static_cast<const bool*>(args.ins[mask_]);
+    if (slopes_ >= 0) out.slopes = static_cast<const float*>(args.ins[slopes_]);
     if (step_ >= 0)
       out.step = static_cast<std::uint64_t>(*static_cast<const std::int64_t*>(args.ins[step_]));
     return out;
@@ -121,7 +123,7 @@ class AttentionKernel : public Kernel {
   std::size_t first_;
   ShardInfo shard_q_, shard_k_;
   Shape shape_q_, shape_k_;
-  int mask_ = -1, step_ = -1;
+  int mask_ = -1, slopes_ = -1, step_ = -1;
 };
 
 class Forward final : public AttentionKernel {

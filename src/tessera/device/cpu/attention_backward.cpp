@@ -24,7 +24,7 @@ struct Backward {
   float *queries, *dresults;
   float *query_rows, *dresult_rows, *dquery_rows;
   float *p, *ds, *kept;        // kept: of dropout; then scratch for scores by pairs
-  float* capped;               // scores before some are hidden, where there is a cap
+  float* capped;               // capped scores, without slopes
   float *row_sum, *logsumexp;  // per query
   std::uint64_t* random;
 
@@ -229,6 +229,7 @@ HWY_INLINE void query_tile(const AttentionCall& call, const Backward& f, Index b
       score_products(call, f, b, g, tile, cols, f.p + at, f.ds + at, ahead);
       cap_scores(call, tile, cols, f.p + at);
       if (call.cap > 0) std::copy_n(f.p + at, tile.keys * kScoreTile, f.capped);
+      slope_scores(call, call.slope(g, r), first, tile, cols, f.p + at);
       hide_unseen(call, b, first, tile, queries, cols, f.p + at);
       if (call.drop_below > 0) draw_kept(call, f.random, tile, cols, f.kept);
       score_gradients(call, f, tile, cols, f.p + at, f.ds + at);

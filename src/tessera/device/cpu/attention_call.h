@@ -45,6 +45,7 @@ struct AttentionCall {
   std::int64_t first_query = 0, first_key = 0;  // logical positions of the first local ones
   float scale = 1, cap = 0;                     // of scores; a cap of 0: none
   Sight sight;                                  // of a query, by position
+  const float* slopes = nullptr;                // [G, R], or none
   const bool* mask = nullptr;                   // keys that are seen: rows of T,
   std::int64_t mask_b = 0, mask_s = 0;  // at these strides; mask_s 0: one row for all queries
 
@@ -68,6 +69,10 @@ struct AttentionCall {
   }
   std::int64_t row_at(std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t s) const {
     return ((b * G + g) * R + r) * S + s;
+  }
+  /// What scores of a head grow by from one key to the next.
+  float slope(std::int64_t g, std::int64_t r) const {
+    return slopes == nullptr ? 0 : slopes[g * R + r];
   }
   const bool* mask_row(std::int64_t b, std::int64_t s) const {
     return mask + b * mask_b + s * mask_s;

@@ -109,6 +109,9 @@ HWY_INLINE void add_block(const AttentionCall& call, Index b, Index g, Index r, 
   score(at(q, q.at(b, g, r) + s * q.row), at(k, k.at(b, g, 0) + t * k.row), k.row, keys, call.E,
         call.scale, scores);
   cap_scores(call, keys, scores);
+  if (const float slope = call.slope(g, r); slope != 0) {
+    for (Index j = 0; j < keys; ++j) scores[j] += slope * static_cast<float>(call.ahead(t + j, s));
+  }
   const bool* const seen = call.mask == nullptr ? nullptr : call.mask_row(b, s) + t;
   for (Index j = 0; j < keys && seen != nullptr; ++j) scores[j] = seen[j] ? scores[j] : kNone;
   const float before = part[0], top = std::max(before, *std::max_element(scores, scores + keys));

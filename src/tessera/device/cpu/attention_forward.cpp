@@ -76,8 +76,9 @@ HWY_INLINE void finish(const AttentionCall& call, const Forward& f, Index b, Ind
 }
 
 /// Scores of keys that lie at `k`.
-HWY_INLINE void score_tiles(const AttentionCall& call, const Forward& f, Index b, const Operand& k,
-                            const KeyTiles& tiles, Index first, Index queries, ListAhead& ahead) {
+HWY_INLINE void score_tiles(const AttentionCall& call, const Forward& f, Index b, float slope,
+                            const Operand& k, const KeyTiles& tiles, Index first, Index queries,
+                            ListAhead& ahead) {
   const Index e = call.E, cols = (queries + lanes() - 1) / lanes() * lanes();
   const bool widened = call.dtype != DType::F32 && !call.dots;
   if (widened) read_rows(k, {tiles.keys, e}, f.rows);
@@ -94,6 +95,7 @@ HWY_INLINE void score_tiles(const AttentionCall& call, const Forward& f, Index b
                 kScoreTile, scores + tile.from, kScoreTile, false, &ahead});
     }
     cap_scores(call, tile, cols, scores);
+    slope_scores(call, slope, first, tile, cols, scores);
     hide_unseen(call, b, first, tile, queries, cols, scores);
   }
 }
@@ -150,8 +152,9 @@ void forward(const AttentionCall& call, Index b, Index g, Index r, Index first, 
     const KeyTiles tiles(call, t, end, first);
     keys = tiles.keys;
     if (call.all_hidden(b, first, queries, t, keys)) continue;
-    score_tiles(call, f, b, operand(call, call.k.data, at_k + t * call.k.row, call.k.row), tiles,
-                first, queries, ahead);
+    score_tiles(call, f, b, call.slope(g, r),
+                operand(call, call.k.data, at_k + t * call.k.row, call.k.row), tiles, first,
+                queries, ahead);
     for (int i = 0; call.drop_below > 0 && i < tiles.count; ++i) {
       const KeyTile& tile = tiles.list[i];
       draw_kept(call, f.random, tile, cols, f.kept + (tile.t - t) * kScoreTile);

@@ -131,6 +131,21 @@ HWY_INLINE void cap_scores(const AttentionCall& call, const KeyTile& tile, Index
   }
 }
 
+/// Adds what scores of queries from local `s` on have by position.
+HWY_INLINE void slope_scores(const AttentionCall& call, float slope, Index s, const KeyTile& tile,
+                             Index cols, float* scores) {
+  const D d;
+  const V all = hn::Set(d, slope);
+  for (Index j = 0; slope != 0 && j < tile.keys; ++j) {
+    float* const row = scores + j * kScoreTile;
+    const V ahead = hn::Set(d, static_cast<float>(call.ahead(tile.t + j, s)));
+    for (Index c = tile.from; c < cols; c += lanes()) {
+      const V query = hn::Iota(d, static_cast<float>(c));
+      hn::Store(hn::MulAdd(all, hn::Sub(ahead, query), hn::Load(d, row + c)), d, row + c);
+    }
+  }
+}
+
 /// What a mask with a row per query hides. Most rows are true, or true up to somewhere: eight keys
 /// are looked at together.
 HWY_INLINE void hide_masked(const AttentionCall& call, Index b, Index s, const KeyTile& tile,

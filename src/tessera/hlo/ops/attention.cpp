@@ -27,7 +27,7 @@ std::int64_t keys_of_block(const Shape& q, std::int64_t keys, const EmitOptions&
 /// What the forward and the backward op share.
 class Heads {
  public:
-  /// `first` is the operand q; `extras` is how many operands come before mask and step.
+  /// `first` is the operand q; `extras` is how many operands come before mask, slopes and step.
   Heads(Writing& w, int first, int extras)
       : q(w.in(first)),
         k(w.in(first + 1)),
@@ -41,8 +41,11 @@ class Heads {
         cap_(w.call.number_or("cap", 0)) {
     const bool masked = w.call.flag("mask");
     if (masked) mask_ = w.in(extras);
+    if (masked) ++extras;
+    if (w.call.flag_or("slopes", false))
+      slopes_ = code_.reshape(w.in(extras++), {1, q.shape()[2], q.shape()[3], 1, 1});
     if (w.call.number("dropout") > 0) {
-      step_ = w.in(extras + (masked ? 1 : 0));
+      step_ = w.in(extras);
       key_ = w.e.key_of(w.node);
     }
   }
@@ -70,11 +73,16 @@ class Heads {
     return code_.dynamic_slice(x, dim, i * static_cast<double>(per_block), shape);
   }
 
+  /// Scaled and capped scores.
   Value scores(const Value& keys_of_block) const {
     const Value scaled =
         code_.einsum("b s g r e, b t g e -> b g r s t", q, keys_of_block, Element::F32) *
         w_.call.number("scale");
     return cap_ > 0 ? code_.unary("tanh", scaled / cap_) * cap_ : scaled;
+  }
+  /// With what they have by position in block `i`.
+  Value sloped(const Value& scores, const Value& i) const {
+    return slopes_ ? scores + *slopes_ * code_.convert(ahead(i), Element::F32) : scores;
   }
   /// The gradient of scores as that of what was capped.
   Value under_cap(const Value& gradient, const Value& scores) const {
@@ -87,15 +95,10 @@ class Heads {
   std::optional<Value> seen(const Value& i) const {
     std::optional<Value> out;
     const auto also = [&](const Value& more) { out = out ? *out & more : more; };
-    const Value place = code_.iota({per_block}, 0, Element::I64) + first_key(i);  // of this rank
     const Sight sight = sight_of(w_.call);
-    const auto ahead = [&] {  // of queries
-      const Value row = code_.iota({q.shape()[1], 1}, 0, Element::I64) + w_.e.offset(q_type_, 1);
-      return place + w_.e.offset(k_type_, 1) - row;
-    };
-    if (!sight.looks_ahead_far()) also(ahead() <= static_cast<double>(sight.last));
-    if (!sight.looks_back_far()) also(ahead() >= static_cast<double>(sight.first));
-    if (blocks() * per_block > keys) also(place < static_cast<double>(keys));
+    if (!sight.looks_ahead_far()) also(ahead(i) <= static_cast<double>(sight.last));
+    if (!sight.looks_back_far()) also(ahead(i) >= static_cast<double>(sight.first));
+    if (blocks() * per_block > keys) also(place(i) < static_cast<double>(keys));
     if (mask_) {
       const std::int64_t rows = mask_->ndim() == 3 ? q.shape()[1] : 1;
       const Value mask = part(filled(*mask_, mask_->ndim() - 1), mask_->ndim() - 1, i);
@@ -122,13 +125,22 @@ class Heads {
   }
 
  private:
+  /// Of the block's keys on this rank.
+  Value place(const Value& i) const {
+    return code_.iota({per_block}, 0, Element::I64) + first_key(i);
+  }
+  /// By how much the positions of the block's keys are ahead of those of queries: [s, per_block].
+  Value ahead(const Value& i) const {
+    const Value row = code_.iota({q.shape()[1], 1}, 0, Element::I64) + w_.e.offset(q_type_, 1);
+    return place(i) + w_.e.offset(k_type_, 1) - row;
+  }
   Value first_key(const Value& i) const { return i * static_cast<double>(per_block); }
 
   Writing& w_;
   Code& code_;
   const Result &q_type_, &k_type_;
   const double cap_;
-  std::optional<Value> mask_, step_, key_;
+  std::optional<Value> mask_, slopes_, step_, key_;
 };
 
 /// x in blocks: one after another where there are several.
@@ -163,7 +175,7 @@ void write_attention(Writing& w) {
     return code.select(eq(top, kNothing), 0.0, top);
   };
   const Values ends = over_blocks(code, h, start, [&](const Value& i, const Values& so_far) {
-    Value scores = h.scores(h.part(keys, 1, i));
+    Value scores = h.sloped(h.scores(h.part(keys, 1, i)), i);
     if (const auto seen = h.seen(i)) scores = code.select(*seen, scores, kNothing);
     const Value highest = code.reduce(scores, {4}, Monoid::Max, true);
     const Value top = h.whole() ? highest : code.binary("maximum", so_far[0], highest);
@@ -183,7 +195,7 @@ void write_attention(Writing& w) {
   w.out(code.convert(code.reshape(logsumexp, w.result(1).type.shape), w.result_element(1)));
 }
 
-/// (dy, q, k, v, y, logsumexp[, mask][, step]) -> (dq, dk, dv): probabilities are made again.
+/// (dy, q, k, v, y, logsumexp[, mask][, slopes][, step]) -> (dq, dk, dv): probabilities are made again.
 void write_attention_grad(Writing& w) {
   if (cudnn_takes(w, 1)) return write_cudnn_attention_grad(w);
   Code& code = w.code;
@@ -198,7 +210,7 @@ void write_attention_grad(Writing& w) {
   const Values ends = over_blocks(code, h, start, [&](const Value& i, const Values& so_far) {
     const Value k = h.part(keys, 1, i), v = h.part(values, 1, i);
     const Value scores = h.scores(k);
-    Value p = code.exp(scores - logsumexp);
+    Value p = code.exp(h.sloped(scores, i) - logsumexp);
     if (const auto seen = h.seen(i)) p = code.select(*seen, p, 0.0);
     const Value dp = code.einsum("b s g r e, b t g e -> b g r s t", dy, v, Element::F32);
     const auto kept = h.kept(i);

@@ -74,7 +74,8 @@ bool cudnn_takes(const Writing& w, int first) {
   const bool same_begin = !w.call.flag("causal") || (all_queries && q.shape()[1] == k.shape()[1]);
   return w.e.options.cudnn_attention && narrow && head % 8 == 0 && head <= 128 && same_begin &&
          !w.call.flag("mask") && w.call.integer_or("window", 0) == 0 &&
-         w.call.number_or("cap", 0) == 0 && w.call.number("dropout") == 0;
+         w.call.number_or("cap", 0) == 0 && !w.call.flag_or("slopes", false) &&
+         w.call.number("dropout") == 0;
 }
 
 /// (q, k, v) -> (y, logsumexp).

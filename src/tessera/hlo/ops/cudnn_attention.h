@@ -7,7 +7,7 @@
 namespace tessera::hlo {
 
 /// True where the kernels compute what the op says, and the plugin has them: 16-bit floats, heads of
-/// 8, 16, ... 128, all keys seen or the causal ones of as many queries without a window, no cap, no dropout
+/// 8, 16, ... 128, all keys seen or the causal ones of as many queries without a window, no cap, no slopes, no dropout
 /// (theirs would have other masks). `first` is the operand q.
 bool cudnn_takes(const Writing& w, int first);
 
