@@ -89,7 +89,7 @@ void each_real(const Result& result, const Mesh& mesh, const Coordinates& where,
 
 }  // namespace
 
-LocalNode node_alone(const Graph& graph, NodeId id) {
+LocalNode node_alone(const Graph& graph, NodeId id, const std::optional<Attrs>& attrs) {
   const Node& node = graph.node(id);
   Builder builder(Form::Local, graph.mesh());
   std::map<ValueId, ValueId> known;
@@ -101,6 +101,7 @@ LocalNode node_alone(const Graph& graph, NodeId id) {
     inputs.push_back(known.at(input));
   }
   Node copy = node;
+  if (attrs) copy.attrs = *attrs;
   copy.cotangent.reset();
   copy.like = copy.remat_of = -1;
   for (Result& result : copy.results) result = with_placement(result);

@@ -3,6 +3,7 @@
 /// reference kernels in f64.
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,9 @@ struct LocalNode {
   const Node& node() const { return graph->node(id()); }
 };
 
-/// A node with the same operands and results, alone. Its operands are not filled.
-LocalNode node_alone(const Graph& graph, NodeId id);
+/// A node with the same operands and results, alone. Its operands are not filled. `attrs`: its own,
+/// unless others are given.
+LocalNode node_alone(const Graph& graph, NodeId id, const std::optional<Attrs>& attrs = {});
 /// Its op, attributes but names, types and placements: nodes of one text compute the same.
 std::string text_of_node(const LocalNode& node);
 /// Random numbers that its op can take: equal on ranks that hold the same part.

@@ -134,14 +134,20 @@ LocalNode node_of_row(const Case& c, DType dtype) {
   return out;
 }
 
+Attrs own_attrs(const Node& node) { return node.attrs; }
+/// Of attention.
+Attrs with_window(const Node& node) {
+  return node.attrs.with(at(node.op->attrs.find("window")), std::int64_t{3});
+}
+
 /// Adds the run's nodes that are wanted, each text once.
 void add_nodes(const ModelRun& run, bool (*wanted)(const OpDef*), std::set<std::string>& seen,
-               Comparison& comparison) {
+               Comparison& comparison, Attrs (*attrs)(const Node&) = own_attrs) {
   for (const Program& program : run.programs()) {
     for (const Region& region : program.regions) {
       for (NodeId id = 0; id < region.graph.size(); ++id) {
         if (!wanted(region.graph.node(id).op)) continue;
-        LocalNode node = node_alone(region.graph, id);
+        LocalNode node = node_alone(region.graph, id, attrs(region.graph.node(id)));
         if (!seen.insert(text_of_node(node)).second) continue;
         node.title = text(run.family, " ", run.flags, ": ", node.title);
         fill_operands(node, seen.size());
@@ -176,10 +182,12 @@ TEST(Nodes, RowsOfTheOpTable) {
 /// The last block is not full.
 TEST(Nodes, AttentionInBlocks) {
   if (cpu_plugin() == nullptr) GTEST_SKIP() << kNoPlugin;
-  Comparison comparison(in_blocks(4));
-  for (const Case& c : all_cases()) {
-    if (!is_attention(c.op)) continue;
-    for (const DType dtype : {DType::F32, DType::BF16}) comparison.add(node_of_row(c, dtype));
+  for (const std::int64_t keys : {2, 4}) {
+    Comparison comparison(in_blocks(keys));
+    for (const Case& c : all_cases()) {
+      if (!is_attention(c.op)) continue;
+      for (const DType dtype : {DType::F32, DType::BF16}) comparison.add(node_of_row(c, dtype));
+    }
   }
 }
 
@@ -199,8 +207,11 @@ TEST(Nodes, AttentionInBlocksOnMeshes) {
   for (const std::int64_t keys : {3, 4}) {
     Comparison comparison(in_blocks(keys));
     std::set<std::string> seen;
-    for (const ModelRun& run : kRuns) add_nodes(run, is_attention, seen, comparison);
-    EXPECT_GE(seen.size(), 2 * std::size(kRuns));
+    for (const ModelRun& run : kRuns) {
+      add_nodes(run, is_attention, seen, comparison);
+      add_nodes(run, is_attention, seen, comparison, with_window);
+    }
+    EXPECT_GE(seen.size(), 4 * std::size(kRuns));
   }
 }
 
@@ -210,9 +221,9 @@ TEST(Nodes, AttentionOfALongContext) {
   constexpr std::int64_t kTokens = 4201;
   ASSERT_GT(kTokens * kTokens, hlo::EmitOptions().most_scores);
   const Shape q = {1, kTokens, 1, 1, 4}, k = {1, kTokens, 1, 4};
-  const Attrs attrs = {true, 0.5, 0.1, false, std::string("attn.dropout")};
   Comparison comparison;
-  for (const OpDef* op : {&kAttention, &kAttentionGrad}) {
+  const auto compare_with = [&](const OpDef* op, std::int64_t window) {
+    const Attrs attrs = {true, 0.5, 0.1, false, std::string("attn.dropout"), window};
     Builder builder;
     std::vector<Value> ins;
     const auto add = [&](const Shape& shape, DType dtype = DType::F32) {
@@ -226,6 +237,10 @@ TEST(Nodes, AttentionOfALongContext) {
     LocalNode node = node_alone(builder.finish(), id);
     fill_operands(node, 1);
     comparison.add(std::move(node));
+  };
+  for (const OpDef* op : {&kAttention, &kAttentionGrad}) {
+    compare_with(op, 0);
+    compare_with(op, 300);
   }
 }
 

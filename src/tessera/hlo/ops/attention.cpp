@@ -16,12 +16,15 @@ namespace {
 
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
-/// How many keys a block has: all of them, where the scores are few.
-std::int64_t keys_of_block(const Shape& q, std::int64_t keys, const EmitOptions& options) {
+/// How many keys a block has: all of them, where the scores are few; as many as a query sees, where
+/// that is not less than makes sense.
+std::int64_t keys_of_block(const Shape& q, std::int64_t keys, const Sight& sight,
+                           const EmitOptions& options) {
   const std::int64_t rows = std::max<std::int64_t>(q.numel() / std::max<std::int64_t>(q[4], 1), 1);
   if (rows * keys <= options.most_scores) return keys;
   const std::int64_t fits = options.most_scores / rows / options.fewest_keys * options.fewest_keys;
-  return std::min(keys, std::max(fits, options.fewest_keys));
+  return std::min({keys, std::max(fits, options.fewest_keys),
+                   std::max(sight.last - sight.first + 1, options.fewest_keys)});
 }
 
 /// What the forward and the backward op share.
@@ -33,7 +36,10 @@ class Heads {
         k(w.in(first + 1)),
         v(w.in(first + 2)),
         keys(k.shape()[1]),
-        per_block(keys_of_block(q.shape(), keys, w.e.options)),
+        sight(sight_of(w.call)),
+        per_block(keys_of_block(q.shape(), keys, sight, w.e.options)),
+        queries(whole() ? q.shape()[1]
+                        : std::min(q.shape()[1], per_block + sight.last - sight.first)),
         w_(w),
         code_(w.code),
         q_type_(w.operand(first)),
@@ -51,13 +57,13 @@ class Heads {
   }
 
   const Value q, k, v;
-  const std::int64_t keys, per_block;
+  const std::int64_t keys;
+  const Sight sight;
+  const std::int64_t per_block;  // keys
+  const std::int64_t queries;    // that see some of a block's keys: no more, wherever it lies
 
   /// [b, g, r, s, last]
-  Shape rows(std::int64_t last) const {
-    const Shape& size = q.shape();
-    return {size[0], size[2], size[3], size[1], last};
-  }
+  Shape rows(std::int64_t last) const { return rows_of(q.shape()[1], last); }
   std::int64_t blocks() const { return (keys + per_block - 1) / per_block; }
   bool whole() const { return blocks() == 1; }
 
@@ -73,11 +79,23 @@ class Heads {
     return code_.dynamic_slice(x, dim, i * static_cast<double>(per_block), shape);
   }
 
+  /// The rows of queries that block `i` has to do with.
+  Value query_part(const Value& x, int dim, const Value& i) const {
+    if (queries == q.shape()[1]) return x;
+    Shape shape = x.shape();
+    shape[dim] = queries;
+    return code_.dynamic_slice(x, dim, first_query(i), shape);
+  }
+  /// `all` with other such rows.
+  Value with_query_part(const Value& all, const Value& part, int dim, const Value& i) const {
+    return queries == q.shape()[1] ? part : code_.dynamic_update(all, part, dim, first_query(i));
+  }
+
   /// Scaled and capped scores.
-  Value scores(const Value& keys_of_block) const {
-    const Value scaled =
-        code_.einsum("b s g r e, b t g e -> b g r s t", q, keys_of_block, Element::F32) *
-        w_.call.number("scale");
+  Value scores(const Value& keys_of_block, const Value& i) const {
+    const Value scaled = code_.einsum("b s g r e, b t g e -> b g r s t", query_part(q, 1, i),
+                                      keys_of_block, Element::F32) *
+                         w_.call.number("scale");
     return cap_ > 0 ? code_.unary("tanh", scaled / cap_) * cap_ : scaled;
   }
   /// With what they have by position in block `i`.
@@ -95,28 +113,29 @@ class Heads {
   std::optional<Value> seen(const Value& i) const {
     std::optional<Value> out;
     const auto also = [&](const Value& more) { out = out ? *out & more : more; };
-    const Sight sight = sight_of(w_.call);
     if (!sight.looks_ahead_far()) also(ahead(i) <= static_cast<double>(sight.last));
     if (!sight.looks_back_far()) also(ahead(i) >= static_cast<double>(sight.first));
     if (blocks() * per_block > keys) also(place(i) < static_cast<double>(keys));
     if (mask_) {
-      const std::int64_t rows = mask_->ndim() == 3 ? q.shape()[1] : 1;
-      const Value mask = part(filled(*mask_, mask_->ndim() - 1), mask_->ndim() - 1, i);
-      also(code_.reshape(mask, {mask.shape()[0], 1, 1, rows, per_block}));
+      const bool of_queries = mask_->ndim() == 3;
+      const Value all = part(filled(*mask_, mask_->ndim() - 1), mask_->ndim() - 1, i),
+                  mask = of_queries ? query_part(all, 1, i) : all;
+      also(code_.reshape(mask, {mask.shape()[0], 1, 1, of_queries ? queries : 1, per_block}));
     }
-    return out ? std::optional(code_.broadcast(*out, rows(per_block))) : out;
+    return out ? std::optional(code_.broadcast(*out, rows_of(queries, per_block))) : out;
   }
 
   /// What dropout multiplies the probabilities of a block with; nothing without dropout.
   std::optional<Value> kept(const Value& i) const {
     if (!step_) return std::nullopt;
     const double p = w_.call.number("dropout");
-    Emitter::Counter counter{rows(per_block), {}, {}};
+    Emitter::Counter counter{rows_of(queries, per_block), {}, {}};
     const auto add = [&](const Result& of, int dim) {
       counter.sizes.push_back(of.placement ? of.logical[dim] : of.type.shape[dim]);
       counter.offsets.push_back(w_.e.offset(of, dim));
     };
     add(q_type_, 0), add(q_type_, 2), add(q_type_, 3), add(q_type_, 1), add(k_type_, 1);
+    if (queries < q.shape()[1]) counter.offsets[3] = counter.offsets[3] + first_query(i);
     counter.offsets.back() = counter.offsets.back() + first_key(i);
     counter.in_fours = per_block % 4 == 0 && counter.sizes.back() % 4 == 0 &&
                        w_.e.is_offset_multiple(k_type_, 1, 4);
@@ -129,10 +148,24 @@ class Heads {
   Value place(const Value& i) const {
     return code_.iota({per_block}, 0, Element::I64) + first_key(i);
   }
-  /// By how much the positions of the block's keys are ahead of those of queries: [s, per_block].
+  /// By how much the positions of the block's keys are ahead of those of its queries: [queries,
+  /// per_block].
   Value ahead(const Value& i) const {
-    const Value row = code_.iota({q.shape()[1], 1}, 0, Element::I64) + w_.e.offset(q_type_, 1);
+    Value row = code_.iota({queries, 1}, 0, Element::I64) + w_.e.offset(q_type_, 1);
+    if (queries < q.shape()[1]) row = row + first_query(i);
     return place(i) + w_.e.offset(k_type_, 1) - row;
+  }
+  /// The first of the queries that see the block's first key, or one before it where there are not
+  /// enough behind it.
+  Value first_query(const Value& i) const {
+    const Value of_key = first_key(i) + w_.e.offset(k_type_, 1) - w_.e.offset(q_type_, 1) -
+                         static_cast<double>(sight.last);
+    return code_.binary("minimum", code_.binary("maximum", of_key, 0.0),
+                        static_cast<double>(q.shape()[1] - queries));
+  }
+  Shape rows_of(std::int64_t rows, std::int64_t last) const {
+    const Shape& size = q.shape();
+    return {size[0], size[2], size[3], rows, last};
   }
   Value first_key(const Value& i) const { return i * static_cast<double>(per_block); }
 
@@ -175,10 +208,12 @@ void write_attention(Writing& w) {
     return code.select(eq(top, kNothing), 0.0, top);
   };
   const Values ends = over_blocks(code, h, start, [&](const Value& i, const Values& so_far) {
-    Value scores = h.sloped(h.scores(h.part(keys, 1, i)), i);
+    const Values before = {h.query_part(so_far[0], 3, i), h.query_part(so_far[1], 3, i),
+                           h.query_part(so_far[2], 3, i)};
+    Value scores = h.sloped(h.scores(h.part(keys, 1, i), i), i);
     if (const auto seen = h.seen(i)) scores = code.select(*seen, scores, kNothing);
     const Value highest = code.reduce(scores, {4}, Monoid::Max, true);
-    const Value top = h.whole() ? highest : code.binary("maximum", so_far[0], highest);
+    const Value top = h.whole() ? highest : code.binary("maximum", before[0], highest);
     const Value p = code.exp(scores - finite(top));
     const Value total = code.sum(p, {4}, true);
     const auto kept = h.kept(i);
@@ -186,8 +221,10 @@ void write_attention(Writing& w) {
     const Value y =
         code.einsum("b g r s t, b t g e -> b g r s e", used, h.part(values, 1, i), Element::F32);
     if (h.whole()) return Values{top, total, y};
-    const Value shrink = code.exp(so_far[0] - finite(top));
-    return Values{top, so_far[1] * shrink + total, so_far[2] * shrink + y};
+    const Value shrink = code.exp(before[0] - finite(top));
+    return Values{h.with_query_part(so_far[0], top, 3, i),
+                  h.with_query_part(so_far[1], before[1] * shrink + total, 3, i),
+                  h.with_query_part(so_far[2], before[2] * shrink + y, 3, i)};
   });
   const Value total = ends[1], safe = code.select(eq(total, 0.0), 1.0, total);
   w.out(code.convert(code.transpose(ends[2] / safe, {0, 3, 1, 2, 4}), w.result_element(0)));
@@ -208,22 +245,25 @@ void write_attention_grad(Writing& w) {
                         code.constant(0, Element::F32, keys.shape()),
                         code.constant(0, Element::F32, values.shape())};
   const Values ends = over_blocks(code, h, start, [&](const Value& i, const Values& so_far) {
-    const Value k = h.part(keys, 1, i), v = h.part(values, 1, i);
-    const Value scores = h.scores(k);
-    Value p = code.exp(h.sloped(scores, i) - logsumexp);
+    const Value k = h.part(keys, 1, i), v = h.part(values, 1, i), q = h.query_part(h.q, 1, i),
+                of_y = h.query_part(dy, 1, i);
+    const Value scores = h.scores(k, i);
+    Value p = code.exp(h.sloped(scores, i) - h.query_part(logsumexp, 3, i));
     if (const auto seen = h.seen(i)) p = code.select(*seen, p, 0.0);
-    const Value dp = code.einsum("b s g r e, b t g e -> b g r s t", dy, v, Element::F32);
+    const Value dp = code.einsum("b s g r e, b t g e -> b g r s t", of_y, v, Element::F32);
     const auto kept = h.kept(i);
     const Value dropped = kept ? p * *kept : p;
-    const Value of_score = p * ((kept ? dp * *kept : dp) - row_sum);
+    const Value of_score = p * ((kept ? dp * *kept : dp) - h.query_part(row_sum, 3, i));
     const Value slope = h.under_cap(of_score, scores) * w.call.number("scale");
     const Value ds = code.convert(slope, h.q.element()), pk = code.convert(dropped, h.q.element());
     const Value dq = code.einsum("b g r s t, b t g e -> b s g r e", ds, k, Element::F32),
-                dk = code.einsum("b s g r e, b g r s t -> b t g e", h.q, ds, Element::F32),
-                dv = code.einsum("b s g r e, b g r s t -> b t g e", dy, pk, Element::F32);
+                dk = code.einsum("b s g r e, b g r s t -> b t g e", q, ds, Element::F32),
+                dv = code.einsum("b s g r e, b g r s t -> b t g e", of_y, pk, Element::F32);
     if (h.whole()) return Values{dq, dk, dv};
     const Value place = i * static_cast<double>(h.per_block);
-    return Values{so_far[0] + dq, code.dynamic_update(so_far[1], dk, 1, place),
+    const Value queries = h.query_part(so_far[0], 1, i) + dq;
+    return Values{h.with_query_part(so_far[0], queries, 1, i),
+                  code.dynamic_update(so_far[1], dk, 1, place),
                   code.dynamic_update(so_far[2], dv, 1, place)};
   });
   w.out(code.convert(ends[0], w.result_element(0)));
