@@ -59,6 +59,14 @@ constexpr OtherValue kOtherValues[] = {
     {"max-answer-length", "3"},
     {"norm-eps", "0.001"},
     {"rope-base", "500"},
+    {"local-rope-base", "700"},
+    {"rotary-share", "0.5"},
+    {"rope-scaling", "rope_type=linear,factor=2"},
+    {"window", "3"},
+    {"global-every", "2"},
+    {"query-scalar", "9"},
+    {"score-cap", "3"},
+    {"logit-cap", "2"},
     {"init-std", "0.05"},
 };
 

@@ -9,6 +9,17 @@
 
 namespace tessera {
 
+/// The longest name of a family that begins the name of a variant.
+inline std::string family_of_variant(const std::string& variant) {
+  std::string_view out;
+  for (const ModelFamily* family : model_families()) {
+    const std::size_t end = family->name.size();
+    const bool ends = variant.size() == end || variant[end] == '-' || variant[end] == '_';
+    if (variant.starts_with(family->name) && ends && end > out.size()) out = family->name;
+  }
+  return std::string(out);
+}
+
 /// A family, or a variant of one: "bert-masked" and the like, whose head computes some positions of
 /// a sample only; "bert-classes", which tells classes of samples, "bert-tags", of tokens,
 /// "bert-spans", which finds ends of answers; "bert-alone", of samples of one part;
@@ -16,7 +27,7 @@ namespace tessera {
 /// Where there is a decoder too, it has half of the layers.
 inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
   ModelConfig c;
-  c.family = family.substr(0, family.find_first_of("-_"));
+  c.family = family_of_variant(family);
   c.layers = layers;
   c.masked_positions = family.ends_with("-masked") ? 3 : 0;
   c.heads = 4;
@@ -25,6 +36,7 @@ inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
   c.ffn_width = 24;
   c.context = 8;
   c.vocabulary = 19;
+  c.window = 5;
   c.dropout = 0.2;
   if (c.family == "albert") c.embedding_width = 12;
   if (c.family == "transformer" || c.family == "t5" || c.family == "bart") {

@@ -1,6 +1,7 @@
 #include "tessera/models/causal_lm.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -187,8 +188,8 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
 
 Task causal_lm(const ModelConfig& config) {
   ModelConfig own = config;
-  // Only distances between rotary positions count.
-  if (config.family->layer.rotary) own.reset_positions = false;
+  // Only distances count between rotary positions, and with slopes.
+  if (config.family->layer.rotary || config.family->slopes) own.reset_positions = false;
   return causal_lm(own, [](const ModelConfig& c, Value ids, const Pass& pass) -> Value {
     return causal_transformer(c, layer_of(c), ids, pass);
   });
@@ -204,15 +205,20 @@ CausalRows causal_rows(const ModelConfig& c, TransformerLayer layer, Value ids, 
     const EmbeddingResult embedded = embedding(ids, "token", c.vocabulary, c.width, init);
     token = embedded.table;
     x = embedded.rows;
-    if (!layer.rotary)
-      x = learned_positions(x, "position", c.most_positions(), init, pass.position, pass.positions);
+    if (c.family->scaled_table) x = x * std::sqrt(static_cast<double>(c.width));
+    if (c.family->table_norm) x = norm(x, "norm", layer);
+    if (!layer.rotary && !c.family->slopes)
+      x = learned_positions(x, "position", c.most_positions(), init, pass.position, pass.positions,
+                            c.family->unread_positions);
     x = dropout_layer(x, c.dropout, pass.step, "dropout");
     builder.set_name(x, "residual");
   }
-  const Visible visible{.causal = true, .mask = seen_of(ids, pass)};
+  Visible visible{.causal = true, .mask = seen_of(ids, pass)};
+  if (c.family->slopes)
+    visible.slopes = alibi_slopes(builder, layer.groups(), layer.heads / layer.groups());
   for (std::int64_t i = 0; i < c.layers; ++i) {
     const Scope scope(builder, text("layers.", i));
-    x = encoder_layer(x, layer, visible, pass);
+    x = encoder_layer(x, layer_at(layer, c, i), visible, pass);
   }
   if (pass.wanted.valid()) x = dynamic_slice(x, 1, pass.wanted, 1);
   return {norm(x, "norm", layer), token};
@@ -221,11 +227,15 @@ CausalRows causal_rows(const ModelConfig& c, TransformerLayer layer, Value ids, 
 Value causal_transformer(const ModelConfig& c, TransformerLayer layer, Value ids,
                          const Pass& pass) {
   const auto [x, token] = causal_rows(c, layer, ids, pass);
+  Value out;
   if (c.tied_head) {
     const Scope scope(ids.builder(), "head");
-    return matmul(x, token, {.trans_b = true});
+    out = matmul(x, token, {.trans_b = true});
+  } else {
+    out = linear(x, "head", c.vocabulary, {c.family->head_bias, init_of(c)});
   }
-  return linear(x, "head", c.vocabulary, {false, init_of(c)});
+  const bool capped = c.logit_cap > 0 && reads_field(c, "logit-cap");
+  return capped ? tanh(out / c.logit_cap) * c.logit_cap : out;
 }
 
 std::optional<std::int32_t> end_padding(const Vocabulary& vocabulary) {

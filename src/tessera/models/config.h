@@ -53,6 +53,14 @@ struct ModelConfig {
   bool tied_head = true;              // the output projection is the token embedding
   double norm_eps = 1e-5;
   double rope_base = 10'000;
+  double local_rope_base = 0;     // of layers with windows; 0: rope_base
+  double rotary_share = 1;        // of a head's channels that rotate
+  std::string rope_scaling = {};  // as rotary_scaling_of reads it; empty: none
+  // Of causal attention:
+  std::int64_t window = 0;        // a token sees so many, itself and those before it; 0: all
+  std::int64_t global_every = 0;  // of layers with windows, each so-many-th sees all; 0: none does
+  std::int64_t query_scalar = 0;  // scores are divided by its root; 0: the width of a head
+  double score_cap = 0, logit_cap = 0;            // c tanh(x / c) in place of x; 0: no cap
   bool attention_bias = false, ffn_bias = false;  // of these linear layers, of a model without bias
   // Of causal models, where a sample holds several documents:
   bool reset_positions = false;  // positions count from the start of each document

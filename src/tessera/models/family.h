@@ -90,6 +90,12 @@ struct ModelFamily {
   /// What its layers are made of, where no field of the configuration says it: layer_of
   /// (models/layer.h) fills in the rest. A flag of another program that says so names the family.
   TransformerLayer layer = {};
+  // Of causal models:
+  bool head_bias = false;             // of a head that is not tied
+  bool slopes = false;                // distances are known by alibi_slopes, in place of positions
+  bool table_norm = false;            // rows of tokens are normed
+  bool scaled_table = false;          // rows of tokens are multiplied by the root of their width
+  std::int64_t unread_positions = 0;  // rows of the table of positions before the first token's
   /// In a program that brings it, it takes the place of the library's family of this name.
   bool replaces = false;
   bool standard = false;  // what a model is of where nobody names a family; one is

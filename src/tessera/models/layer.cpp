@@ -1,6 +1,9 @@
 #include "tessera/models/layer.h"
 
+#include <cmath>
+
 #include "tessera/models/family.h"
+#include "tessera/models/rope_scaling.h"
 
 namespace tessera {
 
@@ -11,19 +14,32 @@ TransformerLayer layer_of(const ModelConfig& config) {
   const auto reads = [&](std::string_view field) { return reads_field(config, field); };
   const bool attention_bias = config.attention_bias && reads("attention-bias");
   out.heads = config.heads;
-  out.kv_heads = config.kv_heads;
+  if (reads("kv-heads")) out.kv_heads = config.kv_heads;
   if (reads("head-width")) out.head_width = config.head_width;
-  out.ffn_width = config.hidden();
+  if (reads("ffn-width")) out.ffn_width = config.hidden();
   out.norm_eps = config.norm_eps;
-  out.bias = config.bias && out.bias;
+  out.bias = out.bias && (config.bias || !reads("bias"));
   out.qkv_bias = attention_bias || out.qkv_bias;
   out.proj_bias = attention_bias || out.proj_bias;
   out.ffn_bias = (config.ffn_bias && reads("ffn-bias")) || out.ffn_bias;
-  out.rope.base = config.rope_base;
+  if (out.rotary) out.rope = rotary_of(config);
+  if (config.query_scalar > 0 && reads("query-scalar"))
+    out.attention_scale = 1 / std::sqrt(static_cast<double>(config.query_scalar));
+  if (reads("score-cap")) out.attention_cap = config.score_cap;
   out.attention_dropout = config.attention_rate();
   out.hidden_dropout = config.dropout;
   out.init = out.residual_init = init_of(config);
   return out;
+}
+
+TransformerLayer layer_at(TransformerLayer layer, const ModelConfig& c, std::int64_t i) {
+  const auto reads = [&](std::string_view field) { return reads_field(c, field); };
+  const bool sees_all =
+      reads("global-every") && c.global_every > 0 && (i + 1) % c.global_every == 0;
+  if (c.window == 0 || sees_all || !reads("window")) return layer;
+  layer.window = c.window;
+  if (c.local_rope_base > 0 && reads("local-rope-base")) layer.rope = {.base = c.local_rope_base};
+  return layer;
 }
 
 }  // namespace tessera

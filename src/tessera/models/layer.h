@@ -11,5 +11,7 @@ WeightInit init_of(const ModelConfig& config);
 
 /// The family's layer with the sizes, rates and first values of `config`.
 TransformerLayer layer_of(const ModelConfig& config);
+/// The same layer as number `i` of a stack, some of which have windows.
+TransformerLayer layer_at(TransformerLayer layer, const ModelConfig& config, std::int64_t i);
 
 }  // namespace tessera

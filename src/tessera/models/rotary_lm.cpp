@@ -1,5 +1,7 @@
 #include "tessera/models/rotary_lm.h"
 
+#include "tessera/models/rope_scaling.h"
+
 namespace tessera {
 
 void publish_rotary(ModelConfig& config) { config.bias = config.tied_head = false; }
@@ -10,13 +12,26 @@ void complete_rotary(ModelConfig& config) {
 }
 
 void find_rotary_problems(const ModelConfig& c, FieldProblems& problems) {
-  if (c.head_width > 0 && c.head_width % 2 != 0)
-    problems.add({"head-width"}, text("rotary positions need an even head width; head-width ",
-                                      "is ", c.head_width));
-  if (c.head_width == 0 && c.width % c.heads == 0 && c.head_dim() % 2 != 0)
-    problems.add({"width", "heads"},
-                 text("rotary positions need an even head width; width ", c.width, " over ",
-                      c.heads, " heads gives ", c.head_dim()));
+  const bool whole = c.head_width > 0 || c.width % c.heads == 0;
+  const auto channels =
+      static_cast<std::int64_t>(static_cast<double>(whole ? c.head_dim() : 2) * c.rotary_share);
+  if (!(c.rotary_share > 0 && c.rotary_share <= 1) || channels % 2 != 0 || channels == 0) {
+    problems.add({"head-width", "rotary-share", "width", "heads"},
+                 text("rotary positions turn pairs of channels; of heads of ", c.head_dim(),
+                      " channels (width ", c.width, ", heads ", c.heads, ", head-width ",
+                      c.head_width, ") ", channels, " turn (rotary-share ", c.rotary_share,
+                      "); it must be an even number above 0"));
+  } else {
+    try {
+      rotary_rates(rotary_of(c), whole ? c.head_dim() : 2, c.context);
+    } catch (const Error& error) {
+      problems.add({"rope-scaling", "rope-base"}, text("rope-scaling: ", error.what()));
+    }
+  }
+  if (c.window < 0 || c.global_every < 0 || c.global_every == 1)
+    problems.add({"window", "global-every"},
+                 text("window is ", c.window, " and global-every ", c.global_every,
+                      "; a window is 0 (none) or more, global-every 0 (no layer) or 2 and more"));
 }
 
 }  // namespace tessera

@@ -2,34 +2,42 @@
 /// What the families have in common that are built as LLaMA is: pre-norm layers with RMS norm,
 /// rotary positions, SwiGLU, grouped queries.
 
+#include "tessera/base/joined.h"
 #include "tessera/models/causal_lm.h"
 
 namespace tessera {
 
-/// The fields that all of them read.
-inline constexpr ReadField kRotaryReads[] = {
-    {"layers"},
-    {"heads"},
-    {"kv-heads"},
-    {"width"},
-    {"ffn-width", "0 is 8/3 x width, up to a multiple of 4"},
-    {"context"},
-    {"vocab-size"},
-    {"dropout"},
-    {"attention-dropout"},
-    {"norm-eps"},
-    {"rope-base"},
-    {"init-std"}};
+/// The fields that all decoders read.
+inline constexpr ReadField kDecoderReads[] = {{"layers"},
+                                              {"heads"},
+                                              {"width"},
+                                              {"context"},
+                                              {"vocab-size"},
+                                              {"dropout"},
+                                              {"attention-dropout"},
+                                              {"norm-eps"},
+                                              {"init-std"}};
+inline constexpr ReadField kRopeReads[] = {{"rope-base"}, {"rope-scaling"}};
+inline constexpr ReadField kWindowReads[] = {{"window"}, {"global-every"}};
+/// Of LLaMA and its heirs.
+inline constexpr ReadField kSwiGluReads[] = {
+    {"kv-heads"}, {"ffn-width", "0 is 8/3 x width, up to a multiple of 4"}};
 
 inline constexpr ReadField kRotaryLmReads[] = {{"tied-head"}, {"reset-attention-mask"}};
 inline constexpr FamilyTask kRotaryTasks[] = {{kCausalLm, causal_lm, kRotaryLmReads},
+                                              kCausalClassifier};
+
+/// Of families whose logits have a cap.
+inline constexpr ReadField kCappedReads[] = {{"logit-cap"}};
+inline constexpr auto kCappedLmReads = joined(kRotaryLmReads, kCappedReads);
+inline constexpr FamilyTask kCappedTasks[] = {{kCausalLm, causal_lm, kCappedLmReads},
                                               kCausalClassifier};
 
 /// No biases, and a head of its own.
 void publish_rotary(ModelConfig& config);
 /// SwiGLU has three matrices where others have two: 8/3 of the width costs what 4 of it do there.
 void complete_rotary(ModelConfig& config);
-/// Heads of an odd width.
+/// Heads of an odd width; what is wrong with windows.
 void find_rotary_problems(const ModelConfig& config, FieldProblems& problems);
 
 /// What a family adds to the layers of LLaMA.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 
 #include "tessera/base/counted.h"
 #include "tessera/base/hash.h"

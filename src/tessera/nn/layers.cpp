@@ -1,6 +1,8 @@
 #include "tessera/nn/layers.h"
 
+#include <bit>
 #include <cmath>
+#include <numbers>
 
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
@@ -105,6 +107,17 @@ Value relative_bias(Builder& builder, std::string_view name, std::int64_t heads,
   return transpose(gather(kind, table, where), {2, 0, 1}, where);  // [heads, queries, keys]
 }
 
+Value alibi_slopes(Builder& builder, std::int64_t groups, std::int64_t per_group, Where where) {
+  const auto heads = static_cast<std::uint64_t>(groups * per_group);
+  const auto power = static_cast<double>(std::bit_floor(heads));
+  const Value number = iota(builder, {groups * per_group}, 0, DType::I32, where);
+  const Value h = cast(number, DType::F32);  // from 0
+  const Value first = (h + 1) * (-8 / power), more = (h * 2 + (1 - 2 * power)) * (-4 / power);
+  const Value is_first = less(number, builder.constant(power, DType::I32, where));
+  const Value out = exp(select(is_first, first, more) * std::numbers::ln2);
+  return reshape(out, {groups, per_group}, where);
+}
+
 Value layer_norm_layer(Value x, std::string_view name, double eps, bool bias, Where where) {
   Builder& builder = x.builder();
   const Scope scope(builder, name, where);
@@ -115,10 +128,13 @@ Value layer_norm_layer(Value x, std::string_view name, double eps, bool bias, Wh
       .y;
 }
 
-Value rms_norm_layer(Value x, std::string_view name, double eps, Where where) {
+Value rms_norm_layer(Value x, std::string_view name, double eps, RmsWeight kind, Where where) {
   Builder& builder = x.builder();
   const Scope scope(builder, name, where);
-  return rms_norm(x, parameter(builder, "weight", {x.shape().back()}, ones_init()), eps, where).y;
+  const bool whole = kind == RmsWeight::Whole;
+  const Value weight =
+      parameter(builder, "weight", {x.shape().back()}, whole ? ones_init() : zeros_init());
+  return rms_norm(x, whole ? weight : weight + 1, eps, where).y;
 }
 
 Value dropout_layer(Value x, double p, Value step, std::string_view name, Where where) {

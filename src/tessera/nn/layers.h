@@ -64,12 +64,22 @@ Value relative_bias(Builder& builder, std::string_view name, std::int64_t heads,
                     const WeightInit& init = normal_init(0.02), Value first = {},
                     DistanceKinds of = {}, Where where = Where::here());
 
+/// By how much each head's scores fall with each token of distance: [groups, per_group] of f32, for
+/// heads h = 1..n in order. 2^(-8 h / n) where n is a power of two; else those of the power p below
+/// it, then 2^(-4 (2 i - 1) / p), i = 1..n - p.
+/// Source: Press et al. 2022, arXiv 2108.12409; transformers' build_alibi_tensor.
+Value alibi_slopes(Builder& builder, std::int64_t groups, std::int64_t per_group,
+                   Where where = Where::here());
+
 /// Layer norm over the last dim. Parameters: weight [d], initially ones; bias [d], initially zeros,
 /// absent if `bias` is false.
 Value layer_norm_layer(Value x, std::string_view name, double eps, bool bias = true,
                        Where where = Where::here());
-/// RMS norm over the last dim. Parameter: weight [d], initially ones.
-Value rms_norm_layer(Value x, std::string_view name, double eps, Where where = Where::here());
+/// PlusOne: x is multiplied by 1 + weight.
+enum class RmsWeight { Whole, PlusOne };
+/// RMS norm over the last dim. Parameter: weight [d], initially ones, or zeros of PlusOne.
+Value rms_norm_layer(Value x, std::string_view name, double eps, RmsWeight kind = RmsWeight::Whole,
+                     Where where = Where::here());
 
 /// Dropout that is off in evaluation: returns x itself if `step` is empty or the rate p is 0.
 Value dropout_layer(Value x, double p, Value step, std::string_view name,

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "tessera/base/text.h"
 #include "tessera/nn/tensor_cuts.h"
 #include "tessera/ops/attention.h"
 #include "tessera/ops/dynamic_update.h"
@@ -182,8 +183,14 @@ Value seen_from(Value position, std::int64_t b, std::int64_t n, std::int64_t roo
 template <typename Part>
 Value added(Value x, std::string_view norm_name, const TransformerLayer& layer, const Part& part,
             Where where) {
-  const Value y = layer.post_norm ? norm(x + part(x), norm_name, layer, where)
-                                  : x + part(norm(x, norm_name, layer, where));
+  Value y;
+  if (layer.post_norm) {
+    y = norm(x + part(x), norm_name, layer, where);
+  } else {
+    y = part(norm(x, norm_name, layer, where));
+    if (layer.norm_out) y = norm(y, text(norm_name, "_out"), layer, where);
+    y = x + y;
+  }
   y.builder().set_name(y, "residual");
   return y;
 }
@@ -195,14 +202,26 @@ Value attention_part(Value x, const TransformerLayer& layer, const Visible& visi
       where);
 }
 
+Value dropped_feed_forward(Value x, const TransformerLayer& layer, const Pass& pass, Where where) {
+  return dropout_layer(feed_forward(x, layer, pass, where), layer.hidden_dropout, pass.step,
+                       "mlp_dropout", where);
+}
+
 Value feed_forward_part(Value x, const TransformerLayer& layer, const Pass& pass, Where where) {
   return added(
-      x, "norm2", layer,
-      [&](Value y) {
-        return dropout_layer(feed_forward(y, layer, pass, where), layer.hidden_dropout, pass.step,
-                             "mlp_dropout", where);
-      },
+      x, "norm2", layer, [&](Value y) { return dropped_feed_forward(y, layer, pass, where); },
       where);
+}
+
+/// Both parts read the layer's input.
+Value parallel_layer(Value x, const TransformerLayer& layer, const Visible& visible,
+                     const Pass& pass, Where where) {
+  const Value first = norm(x, "norm1", layer, where);
+  const Value second = layer.one_norm ? first : norm(x, "norm2", layer, where);
+  const Value attention = self_attention(first, layer, visible, pass, where);
+  const Value y = x + attention + dropped_feed_forward(second, layer, pass, where);
+  y.builder().set_name(y, "residual");
+  return y;
 }
 
 }  // namespace
@@ -224,8 +243,10 @@ Value attention_mask(Value input_mask, Where where) {
 }
 
 Value norm(Value x, std::string_view name, const TransformerLayer& layer, Where where) {
-  return layer.norm == NormKind::Rms ? rms_norm_layer(x, name, layer.norm_eps, where)
-                                     : layer_norm_layer(x, name, layer.norm_eps, layer.bias, where);
+  if (layer.norm == NormKind::Layer)
+    return layer_norm_layer(x, name, layer.norm_eps, layer.bias || layer.norm_bias, where);
+  const RmsWeight weight = layer.norm == NormKind::Rms ? RmsWeight::Whole : RmsWeight::PlusOne;
+  return rms_norm_layer(x, name, layer.norm_eps, weight, where);
 }
 
 Value self_attention(Value x, const TransformerLayer& layer, const Visible& visible,
@@ -329,6 +350,7 @@ Value feed_forward(Value x, const TransformerLayer& layer, const Pass& pass, Whe
 
 Value encoder_layer(Value x, const TransformerLayer& layer, const Visible& visible,
                     const Pass& pass, Where where) {
+  if (layer.parallel) return parallel_layer(x, layer, visible, pass, where);
   return feed_forward_part(attention_part(x, layer, visible, pass, where), layer, pass, where);
 }
 

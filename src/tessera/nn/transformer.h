@@ -10,7 +10,8 @@
 
 namespace tessera {
 
-enum class NormKind { Layer, Rms };
+/// RmsPlusOne: RMS norm times 1 + weight.
+enum class NormKind { Layer, Rms, RmsPlusOne };
 /// Relu and the two forms of GELU: down(act(up(x))). SwiGlu: down(silu(gate(x)) * up(x)); GeGlu:
 /// the same with GELU by tanh.
 enum class FeedForward { Relu, GeluErf, GeluTanh, SwiGlu, GeGlu };
@@ -28,9 +29,12 @@ struct TransformerLayer {
   NormKind norm = NormKind::Layer;
   double norm_eps = 1e-5;
   bool post_norm = false;  // norm(x + f(x)), as in the first Transformer; else x + f(norm(x))
+  bool norm_out = false;   // x + norm(f(norm(x))): what each part adds is normed too
+  bool parallel = false;   // x + attention(norm(x)) + feed_forward(norm(x))
+  bool one_norm = false;   // of parallel parts, for both
   bool bias = true;        // of linear layers and layer norms
-  // Of these linear layers, where bias is false:
-  bool qkv_bias = false, proj_bias = false, ffn_bias = false;
+  // Of these linear layers and of layer norms, where bias is false:
+  bool qkv_bias = false, proj_bias = false, ffn_bias = false, norm_bias = false;
   bool head_norm = false;  // self-attention norms each head of queries and keys
   bool rotary = false;     // rotary positions in self-attention
   Rotary rope = {};        // how, where `rotary`
@@ -126,8 +130,9 @@ void keep_encoded(const Encoded& encoded, std::int64_t width, const TransformerL
 Value feed_forward(Value x, const TransformerLayer& layer, const Pass& pass = {},
                    Where where = Where::here());
 
-/// A layer of an encoder, or of a decoder without one. Blocks: norm1, attn, norm2, mlp. Its result,
-/// and what it is after attention, are called "residual".
+/// A layer of an encoder, or of a decoder without one. Blocks: norm1, attn, norm2, mlp; with norm_out
+/// also norm1_out, norm2_out; without norm2 where one_norm. Its result, and what it is after
+/// attention, are called "residual".
 Value encoder_layer(Value x, const TransformerLayer& layer, const Visible& visible,
                     const Pass& pass, Where where = Where::here());
 

@@ -6,15 +6,8 @@ namespace tessera {
 
 namespace {
 
-constexpr ReadField kLlamaReads[] = {
-    {"layers"},     {"heads"},
-    {"kv-heads"},   {"width"},
-    {"head-width"}, {"attention-bias"},
-    {"ffn-bias"},   {"ffn-width", "0 is 8/3 x width, up to a multiple of 4"},
-    {"context"},    {"vocab-size"},
-    {"dropout"},    {"attention-dropout"},
-    {"norm-eps"},   {"rope-base"},
-    {"init-std"}};
+constexpr ReadField kLlamaOwnReads[] = {{"head-width"}, {"attention-bias"}, {"ffn-bias"}};
+constexpr auto kLlamaReads = joined(kDecoderReads, kRopeReads, kSwiGluReads, kLlamaOwnReads);
 
 }  // namespace
 

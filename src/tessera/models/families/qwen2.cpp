@@ -4,10 +4,16 @@
 
 namespace tessera {
 
+namespace {
+
+constexpr auto kQwen2Reads = joined(kDecoderReads, kRopeReads, kSwiGluReads, kWindowReads);
+
+}  // namespace
+
 extern constinit const ModelFamily kQwen2 = {
     .name = "qwen2",
     .doc = "LLaMA with biases of queries, keys and values",
-    .reads = kRotaryReads,
+    .reads = kQwen2Reads,
     .tasks = kRotaryTasks,
     .publish =
         [](ModelConfig& config) {

@@ -6,20 +6,9 @@ namespace tessera {
 
 namespace {
 
-constexpr ReadField kQwen3Reads[] = {{"layers"},
-                                     {"heads"},
-                                     {"kv-heads"},
-                                     {"width"},
-                                     {"head-width"},
-                                     {"attention-bias"},
-                                     {"ffn-width", "0 is 8/3 x width, up to a multiple of 4"},
-                                     {"context"},
-                                     {"vocab-size"},
-                                     {"dropout"},
-                                     {"attention-dropout"},
-                                     {"norm-eps"},
-                                     {"rope-base"},
-                                     {"init-std"}};
+constexpr ReadField kQwen3OwnReads[] = {{"head-width"}, {"attention-bias"}};
+constexpr auto kQwen3Reads =
+    joined(kDecoderReads, kRopeReads, kSwiGluReads, kWindowReads, kQwen3OwnReads);
 
 }  // namespace
 

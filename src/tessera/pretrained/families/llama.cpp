@@ -1,4 +1,4 @@
-/// LLaMA as Hugging Face's folders have it: LlamaForCausalLM.
+/// LLaMA as Hugging Face's folders have it.
 
 #include "tessera/pretrained/hub/hub_rotary.h"
 
@@ -16,6 +16,7 @@ constexpr auto kLlamaKeys = hub_rotary_keys({.width = 4096,
                                              .vocabulary = 32000,
                                              .context = 2048});
 constexpr HubKey kLlamaOwnKeys[] = {
+    kHubSilu,
     kHubAttentionBias,
     {.key = "head_dim", .slot = &ModelConfig::head_width, .standard = 0, .null = 0},
     {.key = "mlp_bias", .slot = &ModelConfig::ffn_bias, .standard = false},
@@ -28,21 +29,15 @@ constexpr HubClass kLlamaClasses[] = {
 
 }  // namespace
 
-extern constinit const HubFamily kHubLlama = {
+extern constinit const HubFamily kHubLlama = hub_rotary_family({
     .model_type = "llama",
     .classes = kLlamaClasses,
     .base_class = "LlamaModel",
     .family = &kLlama,
-    .prefix = "model.",
-    .names = kHubRotaryNames,
-    .ties = kHubRotaryTies,
-    .unread = kHubRotaryUnread,
     .keys = kLlamaBlocks,
     .harmless = "pretraining_tp",
     .read = read_rotary,
     .write = write_rotary,
-    .grouped_queries = true,
-    .ends_by_padding = true,
-};
+});
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-/// Qwen2 and Qwen2.5 as Hugging Face's folders have it.
+/// Qwen2 as Hugging Face's folders have it.
 
 #include "tessera/pretrained/hub/hub_rotary.h"
 
@@ -15,7 +15,10 @@ constexpr auto kQwen2Keys = hub_rotary_keys({.width = 4096,
                                              .ffn_width = 22016,
                                              .vocabulary = 151936,
                                              .context = 32768});
-constexpr std::span<const HubKey> kQwen2Blocks[] = {kQwen2Keys, kHubNoWindows};
+constexpr HubKey kQwen2OwnKeys[] = {
+    kHubSilu,
+};
+constexpr std::span<const HubKey> kQwen2Blocks[] = {kQwen2Keys, kQwen2OwnKeys, kHubSwitchedWindows};
 
 constexpr HubClass kQwen2Classes[] = {
     {TaskHead::CausalLm, "Qwen2ForCausalLM"},
@@ -23,21 +26,14 @@ constexpr HubClass kQwen2Classes[] = {
 
 }  // namespace
 
-extern constinit const HubFamily kHubQwen2 = {
+extern constinit const HubFamily kHubQwen2 = hub_rotary_family({
     .model_type = "qwen2",
     .classes = kQwen2Classes,
     .base_class = "Qwen2Model",
     .family = &kQwen2,
-    .prefix = "model.",
-    .names = kHubRotaryNames,
-    .ties = kHubRotaryTies,
-    .unread = kHubRotaryUnread,
     .keys = kQwen2Blocks,
-    .harmless = kHubUnusedWindows,
-    .read = read_rotary_without_windows,
-    .write = write_rotary,
-    .grouped_queries = true,
-    .ends_by_padding = true,
-};
+    .read = read_rotary_with_switch,
+    .write = write_rotary_with_switch,
+});
 
 }  // namespace tessera

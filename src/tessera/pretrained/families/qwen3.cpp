@@ -16,10 +16,11 @@ constexpr auto kQwen3Keys = hub_rotary_keys({.width = 4096,
                                              .vocabulary = 151936,
                                              .context = 32768});
 constexpr HubKey kQwen3OwnKeys[] = {
+    kHubSilu,
     kHubAttentionBias,
     {.key = "head_dim", .slot = &ModelConfig::head_width, .standard = 128},
 };
-constexpr std::span<const HubKey> kQwen3Blocks[] = {kQwen3Keys, kHubNoWindows, kQwen3OwnKeys};
+constexpr std::span<const HubKey> kQwen3Blocks[] = {kQwen3Keys, kQwen3OwnKeys, kHubSwitchedWindows};
 
 constexpr HubClass kQwen3Classes[] = {
     {TaskHead::CausalLm, "Qwen3ForCausalLM"},
@@ -27,25 +28,14 @@ constexpr HubClass kQwen3Classes[] = {
 
 }  // namespace
 
-extern constinit const HubFamily kHubQwen3 = {
+extern constinit const HubFamily kHubQwen3 = hub_rotary_family({
     .model_type = "qwen3",
     .classes = kQwen3Classes,
     .base_class = "Qwen3Model",
     .family = &kQwen3,
-    .prefix = "model.",
-    .names = kHubRotaryNames,
-    .ties = kHubRotaryTies,
-    .unread = kHubRotaryUnread,
     .keys = kQwen3Blocks,
-    .harmless = kHubUnusedWindows,
-    .read = read_rotary_without_windows,
-    .write =
-        [](const ModelConfig& from, HubJson& to) {
-          write_rotary(from, to);
-          to["head_dim"] = from.head_dim();  // transformers' standard is 128
-        },
-    .grouped_queries = true,
-    .ends_by_padding = true,
-};
+    .read = read_rotary_with_switch,
+    .write = write_rotary_with_switch,
+});
 
 }  // namespace tessera

@@ -22,6 +22,9 @@ enum class HubRows {
   Keys,
   Values,
   Fused,  // queries, then keys, then values
+  // Heads whose rotary pairs are neighbours, (2i, 2i + 1), where ours are (i, i + n / 2):
+  PairedQueries,
+  PairedKeys,
   // Of cross.kv, which has for each head its key, then its value:
   CrossKeys,
   CrossValues,
@@ -70,8 +73,8 @@ struct HubFamily {
   std::span<const HubClass> classes;
   std::string_view base_class;  // that of the model without a head
   const ModelFamily* family;
-  std::string_view prefix;  // of names, "transformer."; files of a model without heads lack it
-  std::span<const HubName> names;
+  std::string_view prefix = {};  // of names, "transformer."; files of a model without heads lack it
+  std::span<const HubName> names = {};
   std::span<const HubTie> ties = {};
   /// Of tensors that hold nothing learned, without the prefix; `*` stands for anything.
   std::span<const std::string_view> unread = {};

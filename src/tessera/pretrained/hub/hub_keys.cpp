@@ -238,16 +238,21 @@ ModelConfig written_out(ModelConfig model) {
   model.decoder_heads = model.heads_of_decoder();
   model.decoder_ffn_width = model.hidden_of_decoder();
   model.positions = model.most_positions();
+  if (model.query_scalar == 0) model.query_scalar = model.head_dim();
   model.attention_dropout = model.attention_rate();
   return model;
 }
 
 HubJson value_of(const HubKey& row, const ModelConfig& from) {
-  if (const auto* slot = std::get_if<std::int64_t ModelConfig::*>(&row.slot))
-    return from.*(*slot) + row.behind;
+  if (const auto* slot = std::get_if<std::int64_t ModelConfig::*>(&row.slot)) {
+    const std::int64_t whole = from.*(*slot);
+    return whole == 0 && row.null == HubValue(whole) ? HubJson(nullptr)
+                                                     : HubJson(whole + row.behind);
+  }
   if (const auto* slot = std::get_if<bool ModelConfig::*>(&row.slot)) return from.*(*slot);
   if (const auto* slot = std::get_if<std::string ModelConfig::*>(&row.slot)) return from.*(*slot);
   const double value = from.*std::get<double ModelConfig::*>(row.slot);
+  if (value == 0 && row.null == HubValue(value)) return nullptr;
   if (row.use != HubUse::Rate || value >= 0) return value;
   return std::holds_alternative<std::monostate>(row.null) ? HubJson(from.dropout) : nullptr;
 }

@@ -3,40 +3,73 @@
 
 #include <array>
 
+#include "tessera/base/joined.h"
 #include "tessera/models/layer.h"
 #include "tessera/pretrained/hub/hub_encoder.h"
 #include "tessera/pretrained/hub/hub_family.h"
 
 namespace tessera {
 
-inline bool has_qkv_bias(const ModelConfig& model) { return layer_of(model).qkv_bias; }
-inline bool has_proj_bias(const ModelConfig& model) { return layer_of(model).proj_bias; }
-inline bool has_ffn_bias(const ModelConfig& model) { return layer_of(model).ffn_bias; }
-inline bool has_head_norm(const ModelConfig& model) { return layer_of(model).head_norm; }
+// Which parameters a layer has.
+template <bool TransformerLayer::*What>
+bool in_layer(const ModelConfig& model) {
+  return layer_of(model).*What;
+}
+template <bool TransformerLayer::*What>
+bool has_bias(const ModelConfig& model) {
+  const TransformerLayer layer = layer_of(model);
+  return layer.bias || layer.*What;
+}
+inline constexpr auto has_qkv_bias = has_bias<&TransformerLayer::qkv_bias>;
+inline constexpr auto has_proj_bias = has_bias<&TransformerLayer::proj_bias>;
+inline constexpr auto has_ffn_bias = has_bias<&TransformerLayer::ffn_bias>;
+inline constexpr auto has_head_norm = in_layer<&TransformerLayer::head_norm>;
+inline constexpr auto has_norm_out = in_layer<&TransformerLayer::norm_out>;
+inline bool has_own_head(const ModelConfig& model) { return !model.tied_head; }
+inline bool lacks_norm_out(const ModelConfig& model) { return !has_norm_out(model); }
 
-inline constexpr HubName kHubRotaryNames[] = {
+/// Table of tokens, heads, and the parts of attention whose names many families share.
+inline constexpr HubName kHubDecoderNames[] = {
     {"embed.token.weight", "model.embed_tokens.weight"},
-    {"layers.#.norm1.weight", "model.layers.#.input_layernorm.weight"},
     {"layers.#.attn.qkv.weight", "model.layers.#.self_attn.q_proj.weight", HubRows::Queries},
     {"layers.#.attn.qkv.weight", "model.layers.#.self_attn.k_proj.weight", HubRows::Keys},
     {"layers.#.attn.qkv.weight", "model.layers.#.self_attn.v_proj.weight", HubRows::Values},
-    {"layers.#.attn.proj.weight", "model.layers.#.self_attn.o_proj.weight"},
     {"layers.#.attn.qkv.bias", "model.layers.#.self_attn.q_proj.bias", HubRows::Queries,
      HubOrder::OutIn, has_qkv_bias},
     {"layers.#.attn.qkv.bias", "model.layers.#.self_attn.k_proj.bias", HubRows::Keys,
      HubOrder::OutIn, has_qkv_bias},
     {"layers.#.attn.qkv.bias", "model.layers.#.self_attn.v_proj.bias", HubRows::Values,
      HubOrder::OutIn, has_qkv_bias},
+    {.ours = "head.weight", .theirs = "lm_head.weight", .heads = TaskHead::CausalLm},
+    {.ours = "score.weight", .theirs = "score.weight", .heads = TaskHead::SequenceClassification},
+};
+inline constexpr HubName kHubOutNames[] = {
+    {"layers.#.attn.proj.weight", "model.layers.#.self_attn.o_proj.weight"},
     {.ours = "layers.#.attn.proj.bias",
      .theirs = "model.layers.#.self_attn.o_proj.bias",
      .is_in = has_proj_bias},
+};
+/// Of layers with RMS norms and gated feed-forward.
+inline constexpr HubName kHubGatedNames[] = {
+    {"layers.#.norm1.weight", "model.layers.#.input_layernorm.weight"},
     {.ours = "layers.#.attn.q_norm.weight",
      .theirs = "model.layers.#.self_attn.q_norm.weight",
      .is_in = has_head_norm},
     {.ours = "layers.#.attn.k_norm.weight",
      .theirs = "model.layers.#.self_attn.k_norm.weight",
      .is_in = has_head_norm},
-    {"layers.#.norm2.weight", "model.layers.#.post_attention_layernorm.weight"},
+    {.ours = "layers.#.norm2.weight",
+     .theirs = "model.layers.#.post_attention_layernorm.weight",
+     .is_in = lacks_norm_out},
+    {.ours = "layers.#.norm1_out.weight",
+     .theirs = "model.layers.#.post_attention_layernorm.weight",
+     .is_in = has_norm_out},
+    {.ours = "layers.#.norm2.weight",
+     .theirs = "model.layers.#.pre_feedforward_layernorm.weight",
+     .is_in = has_norm_out},
+    {.ours = "layers.#.norm2_out.weight",
+     .theirs = "model.layers.#.post_feedforward_layernorm.weight",
+     .is_in = has_norm_out},
     {"layers.#.mlp.gate.weight", "model.layers.#.mlp.gate_proj.weight"},
     {"layers.#.mlp.up.weight", "model.layers.#.mlp.up_proj.weight"},
     {"layers.#.mlp.down.weight", "model.layers.#.mlp.down_proj.weight"},
@@ -50,9 +83,8 @@ inline constexpr HubName kHubRotaryNames[] = {
      .theirs = "model.layers.#.mlp.down_proj.bias",
      .is_in = has_ffn_bias},
     {"norm.weight", "model.norm.weight"},
-    {.ours = "head.weight", .theirs = "lm_head.weight", .heads = TaskHead::CausalLm},
-    {.ours = "score.weight", .theirs = "score.weight", .heads = TaskHead::SequenceClassification},
 };
+inline constexpr auto kHubRotaryNames = joined(kHubDecoderNames, kHubOutNames, kHubGatedNames);
 
 inline constexpr HubTie kHubRotaryTies[] = {
     {"model.embed_tokens.weight", "lm_head.weight", true, TaskHead::CausalLm}};
@@ -61,32 +93,26 @@ inline constexpr HubTie kHubRotaryTies[] = {
 inline constexpr std::string_view kHubRotaryUnread[] = {"layers.*.self_attn.rotary_emb.inv_freq"};
 
 /// What transformers takes where a key is missing.
-struct HubRotarySizes {
+struct HubRotaryStandard {
   std::int64_t width, layers, heads, kv_heads, ffn_width, vocabulary, context;
+  double norm_eps = 1e-6;
+  bool tied = false;
 };
-constexpr auto hub_rotary_keys(const HubRotarySizes& standard) {
+/// Sizes and rates.
+constexpr auto hub_decoder_keys(const HubRotaryStandard& standard) {
   return std::array{
       HubKey{.key = "hidden_size", .slot = &ModelConfig::width, .standard = standard.width},
       HubKey{.key = "num_hidden_layers", .slot = &ModelConfig::layers, .standard = standard.layers},
       HubKey{.key = "num_attention_heads", .slot = &ModelConfig::heads, .standard = standard.heads},
-      HubKey{.key = "num_key_value_heads",
-             .slot = &ModelConfig::kv_heads,
-             .standard = standard.kv_heads,
-             .null = std::int64_t{0}},
       HubKey{.key = "intermediate_size",
              .slot = &ModelConfig::ffn_width,
              .standard = standard.ffn_width},
       HubKey{
           .key = "vocab_size", .slot = &ModelConfig::vocabulary, .standard = standard.vocabulary},
-      hub_norm_eps("rms_norm_eps", 1e-6),
       hub_init_std("initializer_range", 0.02),
       hub_rate("attention_dropout", &ModelConfig::attention_dropout, 0.0),
-      HubKey{.key = "tie_word_embeddings", .slot = &ModelConfig::tied_head, .standard = false},
-      HubKey{.key = "hidden_act",
-             .use = HubUse::Must,
-             .standard = "silu",
-             .must = "silu",
-             .words = "silu"},
+      HubKey{
+          .key = "tie_word_embeddings", .slot = &ModelConfig::tied_head, .standard = standard.tied},
       // Where positions are rotary, a number only for the users of the file.
       HubKey{.key = "max_position_embeddings",
              .slot = &ModelConfig::context,
@@ -95,24 +121,79 @@ constexpr auto hub_rotary_keys(const HubRotarySizes& standard) {
       HubKey{.key = "rope_theta", .use = HubUse::Own},
       HubKey{.key = "rope_scaling", .use = HubUse::Own},
       HubKey{.key = "rope_parameters", .use = HubUse::Own},
-      must_have_been("partial_rotary_factor", 1.0, "all channels of a head are rotated here"),
+      HubKey{.key = "partial_rotary_factor", .use = HubUse::Own},
+      HubKey{.key = "original_max_position_embeddings", .use = HubUse::Own},
   };
 }
+constexpr HubKey hub_kv_heads(std::int64_t standard) {
+  return {.key = "num_key_value_heads",
+          .slot = &ModelConfig::kv_heads,
+          .standard = standard,
+          .null = std::int64_t{0}};
+}
+constexpr HubKey hub_activation(std::string_view key, std::string_view is) {
+  return {.key = key, .use = HubUse::Must, .standard = is, .must = is, .words = is};
+}
+/// Of LLaMA's heirs.
+constexpr auto hub_rotary_keys(const HubRotaryStandard& standard) {
+  const HubKey more[] = {hub_kv_heads(standard.kv_heads),
+                         hub_norm_eps("rms_norm_eps", standard.norm_eps)};
+  return joined(hub_decoder_keys(standard), more);
+}
+inline constexpr HubKey kHubSilu = hub_activation("hidden_act", "silu");
 inline constexpr HubKey kHubAttentionBias = {
     .key = "attention_bias", .slot = &ModelConfig::attention_bias, .standard = false};
 
-/// Keys of Qwen's: windows, in later layers or in those that layer_types names, which are off.
-inline constexpr HubKey kHubNoWindows[] = {
-    must_be("use_sliding_window", false, "every token sees all before it here"),
+inline constexpr HubKey kHubOneSided = {
+    .key = "use_bidirectional_attention",
+    .use = HubUse::Must,
+    .standard = false,
+    .null = false,
+    .must = false,
+    .why = "a token sees those before it here",
+    .write = HubWrite::Never,
+};
+
+/// Windows, which some files name and do not use.
+inline constexpr HubKey kHubSwitchedWindows[] = {
+    {.key = "use_sliding_window", .use = HubUse::Own},
+    {.key = "sliding_window", .use = HubUse::Own},
+    {.key = "max_window_layers", .use = HubUse::Own},
     {.key = "layer_types", .use = HubUse::Own},
 };
-inline constexpr std::string_view kHubUnusedWindows = "sliding_window max_window_layers";
+constexpr HubKey hub_window(std::int64_t standard) {
+  return {.key = "sliding_window",
+          .slot = &ModelConfig::window,
+          .standard = standard,
+          .null = std::int64_t{0}};
+}
 
-/// Positions and the width of heads. Errors: HubConfig's; scaled positions.
+/// Positions and the width of heads. Errors: HubConfig's.
 void read_rotary(const HubConfig& from, ModelConfig& to);
-/// The same, and layer_types. Errors: layers with windows.
-void read_rotary_without_windows(const HubConfig& from, ModelConfig& to);
+/// The same, of layers with windows and layers without. Errors: scaled ones of the former.
+void read_rotary_of_kinds(const HubConfig& from, ModelConfig& to);
+/// layer_types, where the file has it. Errors: layers of other kinds, or in another order than
+/// global_every says.
+void read_layer_types(const HubConfig& from, ModelConfig& to);
+/// Positions and layer_types.
+void read_rotary_in_layers(const HubConfig& from, ModelConfig& to);
+/// The same with kHubSwitchedWindows.
+void read_rotary_with_switch(const HubConfig& from, ModelConfig& to);
 /// Both spellings: of version 4, and of version 5.
 void write_rotary(const ModelConfig& from, HubJson& to);
+void write_rotary_of_kinds(const ModelConfig& from, HubJson& to);
+void write_layer_types(const ModelConfig& from, HubJson& to);
+void write_rotary_in_layers(const ModelConfig& from, HubJson& to);
+void write_rotary_with_switch(const ModelConfig& from, HubJson& to);
+
+/// What families have alike that are named as LLaMA is.
+constexpr HubFamily hub_rotary_family(HubFamily with) {
+  with.prefix = "model.";
+  if (with.names.empty()) with.names = kHubRotaryNames;
+  with.ties = kHubRotaryTies;
+  with.unread = kHubRotaryUnread;
+  with.grouped_queries = with.ends_by_padding = true;
+  return with;
+}
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 #include "tessera/pretrained/hub/hub_rows.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace tessera {
 
@@ -13,20 +14,39 @@ void add_part(const ModelConfig& c, std::int64_t group, std::int64_t offset, std
     out.push_back({g * group + offset, theirs + g * width, width});
 }
 
+/// Of heads of `width` rows in `runs`: the first `turned` stand in pairs there.
+std::vector<HubRowRun> unpaired(const std::vector<HubRowRun>& runs, std::int64_t width,
+                                std::int64_t turned) {
+  std::vector<HubRowRun> out;
+  for (const HubRowRun& run : runs) {
+    for (std::int64_t head = 0; head < run.count; head += width) {
+      const std::int64_t ours = run.ours + head, theirs = run.theirs + head;
+      for (std::int64_t i = 0; i < turned; ++i)
+        out.push_back({ours + i % 2 * (turned / 2) + i / 2, theirs + i, 1});
+      if (turned < width) out.push_back({ours + turned, theirs + turned, width - turned});
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 std::vector<HubRowRun> hub_row_runs(HubRows which, const ModelConfig& c, std::int64_t rows) {
   if (which == HubRows::All) return {{0, 0, rows}};
   const std::int64_t e = c.head_dim(), queries = c.heads / c.groups() * e;
   const std::int64_t group = queries + 2 * e;
-  const bool fused = which == HubRows::Fused;
+  const bool fused = which == HubRows::Fused,
+             pairs = which == HubRows::PairedQueries || which == HubRows::PairedKeys;
   std::vector<HubRowRun> out;
-  if (fused || which == HubRows::Queries) add_part(c, group, 0, queries, 0, out);
-  if (fused || which == HubRows::Keys) add_part(c, group, queries, e, fused ? c.heads * e : 0, out);
+  if (fused || which == HubRows::Queries || which == HubRows::PairedQueries)
+    add_part(c, group, 0, queries, 0, out);
+  if (fused || which == HubRows::Keys || which == HubRows::PairedKeys)
+    add_part(c, group, queries, e, fused ? c.heads * e : 0, out);
   if (fused || which == HubRows::Values)
     add_part(c, group, queries + e, e, fused ? (c.heads + c.groups()) * e : 0, out);
   if (which == HubRows::CrossKeys) add_part(c, 2 * e, 0, e, 0, out);
   if (which == HubRows::CrossValues) add_part(c, 2 * e, e, e, 0, out);
+  if (pairs) out = unpaired(out, e, std::llround(c.rotary_share * static_cast<double>(e)));
   std::ranges::sort(out, {}, &HubRowRun::ours);
   return out;
 }
@@ -34,8 +54,10 @@ std::vector<HubRowRun> hub_row_runs(HubRows which, const ModelConfig& c, std::in
 std::int64_t hub_row_count(HubRows which, const ModelConfig& c, std::int64_t rows) {
   switch (which) {
     case HubRows::All: return rows;
+    case HubRows::PairedQueries:
     case HubRows::Queries: return c.heads * c.head_dim();
     case HubRows::Keys:
+    case HubRows::PairedKeys:
     case HubRows::CrossKeys:
     case HubRows::CrossValues:
     case HubRows::Values: return c.groups() * c.head_dim();

@@ -1,0 +1,43 @@
+/// Gemma as Hugging Face's folders have it.
+
+#include "tessera/pretrained/hub/hub_rotary.h"
+
+namespace tessera {
+
+extern const ModelFamily kGemma;
+
+namespace {
+
+constexpr auto kGemmaKeys = hub_rotary_keys({.width = 3072,
+                                             .layers = 28,
+                                             .heads = 16,
+                                             .kv_heads = 16,
+                                             .ffn_width = 24576,
+                                             .vocabulary = 256000,
+                                             .context = 8192,
+                                             .tied = true});
+constexpr HubKey kGemmaOwnKeys[] = {
+    hub_activation("hidden_act", "gelu_pytorch_tanh"),
+    kHubAttentionBias,
+    {.key = "head_dim", .slot = &ModelConfig::head_width, .standard = 256},
+    kHubOneSided,
+};
+constexpr std::span<const HubKey> kGemmaBlocks[] = {kGemmaKeys, kGemmaOwnKeys};
+
+constexpr HubClass kGemmaClasses[] = {
+    {TaskHead::CausalLm, "GemmaForCausalLM"},
+    {TaskHead::SequenceClassification, "GemmaForSequenceClassification"}};
+
+}  // namespace
+
+extern constinit const HubFamily kHubGemma = hub_rotary_family({
+    .model_type = "gemma",
+    .classes = kGemmaClasses,
+    .base_class = "GemmaModel",
+    .family = &kGemma,
+    .keys = kGemmaBlocks,
+    .read = read_rotary,
+    .write = write_rotary,
+});
+
+}  // namespace tessera
