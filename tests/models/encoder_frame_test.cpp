@@ -126,7 +126,7 @@ TEST(EncoderFrame, RefusesWhatIsNoSample) {
   const json types = frame_json("[CLS] A", "[CLS] A B:2");
   expect(types, "gives tokens the type 2, and the model's table has types 0 and 1");
   // Without a table of types they do not matter.
-  EXPECT_EQ(samples_with(vocabulary_with(types), 20, {.parts = SampleParts::One}),
+  EXPECT_EQ(samples_with(vocabulary_with(types), 20, {.types = 1, .doubled_separator = true}),
             "2 5 6 7 8 | 2 5 6 7 8 5 6 8 of 00000222");
 }
 

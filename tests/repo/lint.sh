@@ -148,12 +148,12 @@ check_names() {
 }
 
 # ---- Families: a new one is its own files, so no other file of the sources names one. Out of it are those that are about
-# certain models: presets, the words of Megatron-LM's flags, what a peer computes.
+# certain models: presets, the words of Megatron-LM's flags, what a peer computes, the tokenizers of transformers' models.
 check_families() {
-  local about='/families/|/config/presets|/rapidformer/|/bench/peer\.cpp$'
+  local about='/families/|/config/presets|/rapidformer/|/bench/peer\.cpp$|/tokenizers/class_names\.cpp$'
   local words
   words=$(for file in src/tessera/models/families/*.cpp; do basename "$file" .cpp; done | paste -sd'|')
-  printf '%s\n' "$@" | grep '^src/tessera/' | grep -Ev "$about" | xargs -r grep -nE "\"($words)\"|\bk(Hub)?(${words//_/})\b" -i |
+  printf '%s\n' "$@" | grep '^src/tessera/' | grep -Ev "$about" | xargs -r grep -nE "\"(${words//_/[-_]})\"|\bk(Hub)?(${words//_/})\b" -i |
     grep -Ev ':[0-9]+: *//|"transformer"' | sed -E 's/^([^:]*:[0-9]+):.*/\1: names a family; give the family a column that says what is special/' || true
 }
 

@@ -6,7 +6,7 @@
 
 Of a new one, its config.json is written by hand: model_type, architectures, and what is not transformers' standard.
 Each folder then has config.json and model.safetensors as transformers saves them, and golden.safetensors: what the
-task reads (in.NAME), logits, loss, the gradient of each tensor under transformers' names (grad.NAME), five steps of
+task reads (in.NAME), what it makes of it (logits, or start and end), loss, the gradient of each tensor under transformers' names (grad.NAME), five steps of
 AdamW (steps.NAME, losses, grad_norms), and a text of 50 tokens behind a prompt, each the likeliest. All is computed in
 float64 and rounded once. --compare: the logits of an exported folder beside these.
 """
@@ -40,7 +40,7 @@ def write(name):
     (model_class,) = (getattr(transformers, each) for each in config.architectures)
     task = next(task for suffix, task in TASKS.items() if model_class.__name__.endswith(suffix))
     config._attn_implementation = "eager"
-    model = model_class(config).train()
+    model = without_rows_of_padding(model_class(config).train())
     generator = torch.Generator().manual_seed(sum(name.encode()))
     with torch.no_grad():
         for key, value in model.named_parameters():
@@ -50,7 +50,7 @@ def write(name):
     (folder / "generation_config.json").unlink(missing_ok=True)
     first, *steps = (task.inputs(config, generator) for _ in range(STEPS + 1))
     with torch.no_grad():
-        shipped = task.logits(model, first)
+        shipped = task.outputs(model, first)
     with InDouble():
         numbers = numbers_of(task, exact(model), first, steps, shipped)
         if task.text and not is_dynamic(config):
@@ -66,19 +66,28 @@ def write(name):
 
 
 def exact(model):
-    out = type(model)(model.config).double().train()
+    out = without_rows_of_padding(type(model)(model.config).double().train())
     out.load_state_dict(model.state_dict())
     return out
 
 
+def without_rows_of_padding(model):
+    """The rows of padding learn as any others; transformers keeps gradients from them."""
+    for module in model.modules():
+        if isinstance(module, torch.nn.Embedding):
+            module.padding_idx = None
+    return model
+
+
 def numbers_of(task, model, first, steps, shipped):
-    logits = task.logits(model, first)
-    assert (logits - shipped).abs().max() < 1e-5 * logits.abs().max(), (logits - shipped).abs().max()
-    loss = loss_of(logits, first["labels"])
+    outputs = task.outputs(model, first)
+    for name, value in outputs.items():
+        assert (value - shipped[name]).abs().max() < 1e-5 * value.abs().max(), (name, (value - shipped[name]).abs().max())
+    loss = loss_of(outputs, first)
     loss.backward()
     gradients = {f"grad.{key}": value for key, value in as_saved(model, lambda value: value.grad).items()}
     losses, norms = five_steps(task, model, steps)
-    return {"logits": logits, "loss": loss, "losses": losses, "grad_norms": norms} | gradients
+    return outputs | {"loss": loss, "losses": losses, "grad_norms": norms} | gradients
 
 
 def as_saved(model, what):
@@ -105,9 +114,10 @@ def compare(name, folder):
     model = model_class.from_pretrained(folder, dtype=torch.float32).eval()
     inputs = {key[3:]: value for key, value in golden.items() if key.startswith("in.")}
     with torch.no_grad():
-        logits = task.logits(model, inputs)
-    print(f"{name}: logits differ by {(logits - golden['logits']).abs().max():.2g} at most, the largest is "
-          f"{golden['logits'].abs().max():.2g}")
+        outputs = task.outputs(model, inputs)
+    for key, value in outputs.items():
+        print(f"{name}: {key} differ by {(value - golden[key]).abs().max():.2g} at most, the largest is "
+              f"{golden[key].abs().max():.2g}")
 
 
 def draw(most, generator, *shape):
@@ -134,10 +144,71 @@ def causal_text(model, generator):
             return text[0]
 
 
-# By the end of a class's name: what the task reads, the logits of it, and a text.
+def encoder_inputs(labels, pairs):
+    """Of tasks of encoders: samples of several lengths, with `labels`. Padding is token 1, which is at no other place;
+    `pairs`: types are 0, then 1, where the model has them."""
+    def draw_inputs(config, generator):
+        places = torch.arange(CONTEXT).expand(BATCH, CONTEXT)
+        lengths = torch.tensor([[CONTEXT], [CONTEXT - 4], [CONTEXT - 1]])
+        mask = (places < lengths).int()
+        drawn = 2 + draw(config.vocab_size - 2, generator, BATCH, CONTEXT)
+        out = {"ids": torch.where(mask > 0, drawn, 1), "mask": mask}
+        if pairs and getattr(config, "type_vocab_size", 1) > 1:
+            out["types"] = (places >= draw(CONTEXT, generator, BATCH, 1)).int() * mask
+        return out | labels(config, generator, mask)
+    return draw_inputs
+
+
+def encoder_outputs(names):
+    """What a model of an encoder gives by these names. Positions are those of the places, at padding too, for which
+    transformers has one alone: it is asked both ways."""
+    def outputs(model, given):
+        def called(**others):
+            if "types" in given:
+                others["token_type_ids"] = given["types"].long()
+            return model(given["ids"].long(), attention_mask=given["mask"], **others)
+        first = 2 if model.base_model_prefix in ("roberta", "mpnet") else 0
+        out = called(position_ids=torch.arange(first, first + CONTEXT).expand(given["ids"].shape))
+        stock = called()
+        for theirs in names:
+            beside = (stock[theirs] - out[theirs]).abs()
+            if beside.dim() > 1 and beside.shape[1] == CONTEXT:
+                beside = beside[given["mask"] > 0]
+            assert beside.max() < 1e-5 * out[theirs].abs().max(), (theirs, beside.max())
+        return {ours: out[theirs] for theirs, ours in names.items()}
+    return outputs
+
+
+def masked_labels(config, generator, mask):
+    chosen = (torch.rand(mask.shape, generator=generator) < 0.4) & (mask > 0)
+    return {"labels": torch.where(chosen, draw(config.vocab_size, generator, *mask.shape), IGNORED)}
+
+
+def class_labels(config, generator, mask):
+    return {"labels": draw(config.num_labels, generator, BATCH)}
+
+
+def tag_labels(config, generator, mask):
+    return {"labels": torch.where(mask > 0, draw(config.num_labels, generator, *mask.shape), IGNORED)}
+
+
+def span_labels(config, generator, mask):
+    start, end = draw(CONTEXT - 4, generator, 2, BATCH).sort(0).values
+    return {"start": start, "end": end}
+
+
+def encoder_task(labels, pairs=True, names={"logits": "logits"}):
+    return types.SimpleNamespace(inputs=encoder_inputs(labels, pairs), outputs=encoder_outputs(names), text=None)
+
+
+# By the end of a class's name: what the task reads, what it makes of it, and a text.
 TASKS = {
     "ForCausalLM": types.SimpleNamespace(inputs=causal_inputs, text=causal_text,
-                                         logits=lambda model, given: model(given["ids"].long()).logits),
+                            outputs=lambda model, given: {"logits": model(given["ids"].long()).logits}),
+    "ForMaskedLM": encoder_task(masked_labels, pairs=False),
+    "ForSequenceClassification": encoder_task(class_labels),
+    "ForTokenClassification": encoder_task(tag_labels),
+    "ForQuestionAnswering": encoder_task(span_labels, names={"start_logits": "start", "end_logits": "end"}),
 }
 
 
@@ -151,8 +222,13 @@ class InDouble(torch.overrides.TorchFunctionMode):
         return function(*map(double, args), **{key: double(x) for key, x in (kwargs or {}).items()})
 
 
-def loss_of(logits, labels):
-    return F.cross_entropy(logits.reshape(-1, logits.shape[-1]), labels.reshape(-1), ignore_index=IGNORED)
+def loss_of(outputs, given):
+    """The mean of what is lost by each output, of which the last dim are the classes: of `logits` on labels, of others on
+    what the task reads by their name."""
+    losses = [F.cross_entropy(value.reshape(-1, value.shape[-1]),
+                              given["labels" if name == "logits" else name].reshape(-1).long(), ignore_index=IGNORED)
+              for name, value in outputs.items()]
+    return sum(losses) / len(losses)
 
 
 def five_steps(task, model, steps):
@@ -163,7 +239,7 @@ def five_steps(task, model, steps):
     losses, norms = [], []
     for step, given in enumerate(steps):
         model.zero_grad()
-        loss = loss_of(task.logits(model, given), given["labels"])
+        loss = loss_of(task.outputs(model, given), given)
         loss.backward()
         norm = math.sqrt(sum(p.grad.pow(2).sum().item() for p in parameters))
         scale = min(1.0, 0.5 / (norm + 1e-6))

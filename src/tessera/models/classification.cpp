@@ -18,16 +18,13 @@ Value encoder_logits(const ModelConfig& c, const MaskedModel& model, const TaskV
                      const Pass& pass) {
   const LinearOptions plain{true, init_of(c)};
   const double rate = classifier_dropout(c);
-  const Value x = encode_tokens(c, model, in, pass).rows;
-  if (model.parts != SampleParts::One) {
-    const Value features = dropout_layer(pooled(c, x), rate, pass.step, "dropout");
-    return linear(features, "classifier", class_count(c), plain);
-  }
-  const Scope scope(x.builder(), "classifier");
-  Value features = dropout_layer(first_rows(x), rate, pass.step, "dropout");
-  features = tanh(linear(features, "dense", c.width, plain));
-  features = dropout_layer(features, rate, pass.step, "dropout_out");
-  return linear(features, "out_proj", class_count(c), plain);
+  const FirstRowHead& head = model.text_head;
+  Value features = first_rows(encode_tokens(c, model, in, pass).rows);
+  if (head.drops_twice) features = dropout_layer(features, rate, pass.step, "classifier.dropout");
+  features = pooled(c, head, features);
+  features = dropout_layer(features, rate, pass.step,
+                           head.drops_twice ? "classifier.dropout_out" : "dropout");
+  return linear(features, head.out, class_count(c), plain);
 }
 
 }  // namespace
@@ -97,7 +94,7 @@ TextClassifier encoder_classifier(const ModelConfig& c, const MaskedModel& model
   return {.logits = [c, model](const TaskValues& in,
                                const Pass& pass) { return encoder_logits(c, model, in, pass); },
           .frame = [model](const Vocabulary& v) { return encoder_frame(model, v); },
-          .types = model.parts != SampleParts::One,
+          .types = model.types > 1,
           .mask = true};
 }
 

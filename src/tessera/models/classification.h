@@ -26,9 +26,7 @@ struct TextClassifier {
 /// Predicted: logits. Judged by class_judge_of_rows.
 Task sequence_classification(const ModelConfig& config, TextClassifier classifier);
 
-/// That of encoders: it reads what the pooler makes of the first token (blocks pooler,
-/// classifier), or, of models with samples of one part, as RoBERTa, the first token itself (blocks
-/// classifier.dense, classifier.out_proj). Those of transformers' ...ForSequenceClassification.
+/// That of encoders, MaskedModel::text_head: transformers' ...ForSequenceClassification.
 TextClassifier encoder_classifier(const ModelConfig& config, const MaskedModel& model);
 
 /// So many classes are predicted: those of the configuration, or 2 while the data are not known.

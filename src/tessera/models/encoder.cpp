@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "tessera/models/layer.h"
-#include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/reduce.h"
@@ -19,10 +18,14 @@ TransformerLayer encoder_layer_of(const ModelConfig& c, const MaskedModel& model
 }
 
 std::int64_t table_width(const ModelConfig& c, const MaskedModel& model) {
-  return model.factorised ? c.embedded() : c.width;
+  return model.narrow == NarrowTables::Never ? c.width : c.embedded();
 }
 
 namespace {
+
+bool has_projection(const ModelConfig& c, const MaskedModel& model) {
+  return model.narrow == NarrowTables::Always || table_width(c, model) != c.width;
+}
 
 /// Tokens, types and positions, added up.
 EmbeddingResult encoder_embedding(const ModelConfig& c, const MaskedModel& model,
@@ -31,15 +34,14 @@ EmbeddingResult encoder_embedding(const ModelConfig& c, const MaskedModel& model
   const Value ids = in.at("ids");
   const std::int64_t width = table_width(c, model);
   EmbeddingResult out = embedding(ids, "token", c.vocabulary, width, init);
-  const std::int64_t types = model.parts == SampleParts::One ? 1 : 2;
   if (in.contains("types")) {
-    out.rows = out.rows + embedding(in.at("types"), "type", types, width, init).rows;
-  } else {
+    out.rows = out.rows + embedding(in.at("types"), "type", model.types, width, init).rows;
+  } else if (model.types > 0) {
     const Scope scope(ids.builder(), "type");
-    const Shape table{types, width};
+    const Shape table{model.types, width};
     const Value weight =
         ids.builder().state("weight", {DType::F32, table, {}}, Role::Parameter, init.of(table));
-    out.rows = out.rows + (types == 1 ? weight : slice(weight, 0, 0, 1));
+    out.rows = out.rows + (model.types == 1 ? weight : slice(weight, 0, 0, 1));
   }
   out.rows = learned_positions(out.rows, "position", c.most_positions(), init, {}, {},
                                model.unread_positions);
@@ -55,19 +57,22 @@ EncodedTokens encode_tokens(const ModelConfig& c, const MaskedModel& model, cons
   const Value seen = in.at("mask");
   Builder& builder = seen.builder();
   Value x, token;
+  Visible visible{.mask = not_equal(seen, builder.constant(0, seen.dtype()))};
   {
     const Scope scope(builder, "embed");
     const EmbeddingResult all = encoder_embedding(c, model, in);
     token = all.table;
     x = dropout_layer(norm(all.rows, "norm", layer), c.dropout, pass.step, "dropout");
-    if (model.factorised) x = linear(x, "project", c.width, plain);
+    if (has_projection(c, model)) x = linear(x, "project", c.width, plain);
     builder.set_name(x, "residual");
+    const std::int64_t s = x.shape()[1];
+    if (model.relative)
+      visible.bias = relative_bias(builder, "relative", c.heads, s, s, Distances::Both, init_of(c));
   }
-  const Value visible = not_equal(seen, builder.constant(0, seen.dtype()));
   for (std::int64_t i = 0; i < c.layers; ++i) {
     Scope scope(builder, text("layers.", i));
     if (model.shared_layers && i > 0) scope.share_states("layers.0");
-    x = encoder_layer(x, layer, {.mask = visible}, pass);
+    x = encoder_layer(x, layer, visible, pass);
   }
   return {x, token};
 }
@@ -80,8 +85,8 @@ Value first_rows(Value x) {
   return reshape(rows_at(x, zero), {batch, x.shape()[2]});
 }
 
-Value pooled(const ModelConfig& c, Value x) {
-  return tanh(linear(first_rows(x), "pooler", c.width, {true, init_of(c)}));
+Value pooled(const ModelConfig& c, const FirstRowHead& head, Value rows) {
+  return head.activation(linear(rows, head.dense, c.width, {true, init_of(c)}));
 }
 
 namespace {
@@ -105,7 +110,7 @@ SampleFrame encoder_frame(const MaskedModel& model, const Vocabulary& vocabulary
   const std::int32_t next = vocabulary.size();
   const std::optional<PairTokens> own = vocabulary.pair_tokens();
   const PairTokens special = own.value_or(PairTokens{next, next + 1, next + 2, next + 3});
-  SampleFrame out{text_frame(special[1], special[2], model.parts == SampleParts::One), special[0]};
+  SampleFrame out{text_frame(special[1], special[2], model.doubled_separator), special[0]};
   const Tokenizer* const made = vocabulary.made_elsewhere();
   if (made == nullptr) return out;
   out.pad = made->special_tokens().pad.value_or(out.pad);
@@ -117,7 +122,7 @@ SampleFrame encoder_frame(const MaskedModel& model, const Vocabulary& vocabulary
            "model reads the first, [CLS]", kToHaveUsual);
     return out;
   }
-  if (const std::int32_t type = greatest_type(theirs); model.parts != SampleParts::One && type > 1)
+  if (const std::int32_t type = greatest_type(theirs); model.types > 1 && type >= model.types)
     fail(Fault::Data, "the tokenizer's post-processor gives tokens the type ", type,
          ", and the model's table has types 0 and 1; correct post_processor of tokenizer.json");
   out.frame = std::move(theirs);

@@ -7,20 +7,41 @@
 
 #include "tessera/models/family.h"
 #include "tessera/nn/transformer.h"
+#include "tessera/ops/elementwise.h"
 #include "tessera/token_files/masked_pairs.h"
 #include "tessera/tokenizers/text_frame.h"
 
 namespace tessera {
 
+/// What tells the class of a text by its first row: out(activation(dense(row))), with dropout
+/// before `out`, or before both.
+struct FirstRowHead {
+  std::string_view dense = "pooler", out = "classifier";  // blocks
+  Value (*activation)(Value x) = [](Value x) { return tanh(x); };
+  bool drops_twice = false;
+};
+/// RoBERTa's, and those of the encoders that have no pooler.
+constexpr FirstRowHead classifier_block(Value (*activation)(Value x)) {
+  return {"classifier.dense", "classifier.out_proj", activation, true};
+}
+
+/// Whether tables are embedding_width wide, and a product makes the width of it.
+enum class NarrowTables { Never, Always, IfWidthsDiffer };
+
 /// In what the variants differ.
 struct MaskedModel {
-  SampleParts parts = SampleParts::Elsewhere;  // of One, all tokens have one type
+  SampleParts parts = SampleParts::Elsewhere;  // of pretraining's samples
   std::string_view second = "nsp";    // what judges the second part: a block, and metrics "nsp_..."
+  std::int64_t types = 2;             // of tokens; 0: there is no table of them
+  bool doubled_separator = false;     // between two texts, where no tokenizer says otherwise
   std::int64_t unread_positions = 0;  // rows of the table of positions before the first token's
+  bool relative = false;              // layers add numbers of T5's kinds of distances to scores
   bool sentence_files = false;        // token files of sentences train it too, as Megatron-LM's
   FeedForward feed_forward = FeedForward::GeluErf;  // of layers; the head has the same GELU
-  bool factorised = false;     // tables are embedding_width wide, and a product makes the width
-  bool shared_layers = false;  // all layers have the weights of the first
+  NarrowTables narrow = NarrowTables::Never;
+  bool shared_layers = false;         // all layers have the weights of the first
+  FirstRowHead text_head = {};        // of texts' classes
+  bool drops_before_answers = false;  // what tells the ends of answers has dropout before it
 };
 
 /// Sizes of the layers; norms stand behind each part, and there are biases.
@@ -43,8 +64,8 @@ EncodedTokens encode_tokens(const ModelConfig& config, const MaskedModel& model,
 Value rows_at(Value x, Value positions);
 /// The first row of each sample of x [b, s, d]: [b, d].
 Value first_rows(Value x);
-/// tanh of a product of the first rows: [b, d]. Block: pooler.
-Value pooled(const ModelConfig& config, Value x);
+/// activation(dense(rows)), rows as first_rows makes them: [b, d].
+Value pooled(const ModelConfig& config, const FirstRowHead& head, Value rows);
 
 /// What stands around the texts of a sample, and behind them.
 struct SampleFrame {

@@ -17,7 +17,7 @@ TransformerLayer layer_of(const ModelConfig& config) {
   if (reads("kv-heads")) out.kv_heads = config.kv_heads;
   if (reads("head-width")) out.head_width = config.head_width;
   if (reads("ffn-width")) out.ffn_width = config.hidden();
-  out.norm_eps = config.norm_eps;
+  if (reads("norm-eps")) out.norm_eps = config.norm_eps;
   out.bias = out.bias && (config.bias || !reads("bias"));
   out.qkv_bias = attention_bias || out.qkv_bias;
   out.proj_bias = attention_bias || out.proj_bias;

@@ -34,7 +34,7 @@ MaskedLogits masked_transformer(const ModelConfig& c, const MaskedModel& model, 
     out.tokens = matmul(rows, token, {.trans_b = true}) + bias;
   }
   if (parts == SampleParts::One) return out;
-  out.second = linear(pooled(c, x), model.second, 2, plain);
+  out.second = linear(pooled(c, model.text_head, first_rows(x)), model.second, 2, plain);
   return out;
 }
 

@@ -26,6 +26,11 @@ inline constexpr TensorCut kMaskedCuts[] = {{"mlm.bias", 0, 1}};
 inline constexpr ReadField kMaskedReads[] = {
     {"layers"},  {"heads"},     {"kv-heads"},   {"width"},   {"ffn-width"},         {"norm-eps"},
     {"context"}, {"positions"}, {"vocab-size"}, {"dropout"}, {"attention-dropout"}, {"init-std"}};
+/// The same where tables are narrow.
+inline constexpr ReadField kNarrowReads[] = {
+    {"layers"},  {"heads"},     {"kv-heads"},   {"width"},   {"embedding-width"},   {"ffn-width"},
+    {"context"}, {"positions"}, {"vocab-size"}, {"dropout"}, {"attention-dropout"}, {"norm-eps"},
+    {"init-std"}};
 
 /// FamilyTask::reads of masked_lm.
 inline constexpr ReadField kMaskedLmReads[] = {{"masked-positions"}};
@@ -55,10 +60,10 @@ inline constexpr FamilyTask kMaskedTasks[] = {
      kClassifierReads, find_classifier_problems, /*head=*/"classifier"},
     {kQuestionAnswering,
      [](const ModelConfig& config) { return encoder_question_answering(config, kModel); },
-     kQuestionReads, find_question_problems},
+     question_reads(kModel), find_question_problems},
 };
 
-/// Of one whose samples have one part: all but the first.
+/// Of one that learns masked tokens alone: all but the first.
 template <const MaskedModel& kModel>
 inline constexpr std::span<const FamilyTask> kOnePartTasks =
     std::span<const FamilyTask>(kMaskedTasks<kModel>).subspan(1);

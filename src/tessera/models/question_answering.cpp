@@ -24,7 +24,7 @@ QuestionSamplesOptions question_options(const ModelConfig& c, const MaskedModel&
           .pad = frame.pad,
           .seed = choices.seed,
           .most = choices.most,
-          .types = model.parts != SampleParts::One};
+          .types = model.types > 1};
 }
 
 }  // namespace
@@ -33,14 +33,16 @@ Task encoder_question_answering(const ModelConfig& c, const MaskedModel& model) 
   Task out;
   out.name = kQuestionAnswering;
   out.inputs.push_back({"ids", DType::I32, {c.context}, c.vocabulary});
-  if (model.parts != SampleParts::One) out.inputs.push_back({"types", DType::I32, {c.context}, 2});
+  if (model.types > 1) out.inputs.push_back({"types", DType::I32, {c.context}, 2});
   out.inputs.push_back({"mask", DType::I32, {c.context}, 2});
   out.inputs.push_back({"start", DType::I32, {}, c.context, /*ignorable=*/true});
   out.inputs.push_back({"end", DType::I32, {}, c.context, /*ignorable=*/true});
   out.tokens = c.context;
   out.means = {{"start_loss", 0.5}, {"end_loss", 0.5}};
   out.measure = [c, model](const TaskValues& in, const Pass& pass) -> Measured {
-    const Value x = encode_tokens(c, model, in, pass).rows;
+    Value x = encode_tokens(c, model, in, pass).rows;
+    if (model.drops_before_answers)
+      x = dropout_layer(x, classifier_dropout(c), pass.step, "dropout");
     const Value both = linear(x, "qa_outputs", 2, {true, init_of(c)});
     const Shape rows{x.shape()[0], c.context};
     const Value start = reshape(slice(both, 2, 0, 1), rows),
@@ -68,6 +70,7 @@ Task encoder_question_answering(const ModelConfig& c, const MaskedModel& model) 
 }
 
 void find_question_problems(const ModelConfig& c, FieldProblems& problems) {
+  find_classifier_problems(c, problems);
   if (c.doc_stride < 0)
     problems.add({"doc-stride"}, text("doc-stride is ", c.doc_stride, "; it must be 0 or more"));
   if (c.max_answer_length < 1)

@@ -14,7 +14,11 @@ namespace tessera {
 Task encoder_question_answering(const ModelConfig& config, const MaskedModel& model);
 
 /// FamilyTask::reads and find_problems.
-inline constexpr ReadField kQuestionReads[] = {{"doc-stride"}, {"max-answer-length"}};
+inline constexpr ReadField kQuestionReads[] = {
+    {"doc-stride"}, {"max-answer-length"}, {"classifier-dropout"}};
+constexpr std::span<const ReadField> question_reads(const MaskedModel& model) {
+  return std::span(kQuestionReads).first(model.drops_before_answers ? 3 : 2);
+}
 void find_question_problems(const ModelConfig& config, FieldProblems& problems);
 
 /// Judges logits start and end, by these names, of the windows of the held-out questions of `data`.

@@ -11,20 +11,15 @@ namespace {
 constexpr MaskedModel kAlbertModel = {.parts = SampleParts::Swapped,
                                       .second = "sop",
                                       .feed_forward = FeedForward::GeluTanh,
-                                      .factorised = true,
+                                      .narrow = NarrowTables::Always,
                                       .shared_layers = true};
-
-constexpr ReadField kAlbertReads[] = {
-    {"layers"},  {"heads"},     {"kv-heads"},   {"width"},   {"embedding-width"},   {"ffn-width"},
-    {"context"}, {"positions"}, {"vocab-size"}, {"dropout"}, {"attention-dropout"}, {"norm-eps"},
-    {"init-std"}};
 
 }  // namespace
 
 extern constinit const ModelFamily kAlbert = {
     .name = "albert",
     .doc = "as bert, one set of weights for all layers, narrow tables",
-    .reads = kAlbertReads,
+    .reads = kNarrowReads,
     .tasks = kMaskedTasks<kAlbertModel>,
     .publish =
         [](ModelConfig& config) {

@@ -1,7 +1,6 @@
 /// BERT as Hugging Face's folders have it: BertForPreTraining.
 
 #include "tessera/pretrained/hub/hub_encoder.h"
-#include "tessera/pretrained/hub/hub_family.h"
 
 namespace tessera {
 
@@ -10,18 +9,6 @@ extern const ModelFamily kBert;
 namespace {
 
 constexpr HubName kBertNames[] = {
-    {"embed.token.weight", "bert.embeddings.word_embeddings.weight"},
-    {"embed.position.weight", "bert.embeddings.position_embeddings.weight"},
-    {"embed.type.weight", "bert.embeddings.token_type_embeddings.weight"},
-    {"embed.norm", "bert.embeddings.LayerNorm"},
-    {"layers.#.attn.qkv", "bert.encoder.layer.#.attention.self.query", HubRows::Queries},
-    {"layers.#.attn.qkv", "bert.encoder.layer.#.attention.self.key", HubRows::Keys},
-    {"layers.#.attn.qkv", "bert.encoder.layer.#.attention.self.value", HubRows::Values},
-    {"layers.#.attn.proj", "bert.encoder.layer.#.attention.output.dense"},
-    {"layers.#.norm1", "bert.encoder.layer.#.attention.output.LayerNorm"},
-    {"layers.#.mlp.up", "bert.encoder.layer.#.intermediate.dense"},
-    {"layers.#.mlp.down", "bert.encoder.layer.#.output.dense"},
-    {"layers.#.norm2", "bert.encoder.layer.#.output.LayerNorm"},
     {.ours = "pooler",
      .theirs = "bert.pooler.dense",
      .heads = TaskHead::PreTraining | TaskHead::SequenceClassification},
@@ -79,6 +66,7 @@ extern constinit const HubFamily kHubBert = {
     .base_class = "BertModel",
     .family = &kBert,
     .prefix = "bert.",
+    .body = kHubEncoderBody,
     .names = kBertNames,
     .ties = kBertTies,
     .unread = kBertUnread,

@@ -1,6 +1,7 @@
 #pragma once
-/// Rows of keys that several families have, and those of BERT and the encoders after it.
+/// Rows of names and keys that several families have, and those of BERT and the encoders after it.
 
+#include "tessera/pretrained/hub/hub_family.h"
 #include "tessera/pretrained/hub/hub_keys.h"
 
 namespace tessera {
@@ -16,6 +17,22 @@ constexpr HubKey hub_init_std(std::string_view key, double standard) {
   return {
       .key = key, .slot = &ModelConfig::init_std, .standard = standard, .least = 0, .most = 1e6};
 }
+
+/// HubFamily::body of encoders.
+inline constexpr HubName kHubEncoderBody[] = {
+    {"embed.token.weight", "embeddings.word_embeddings.weight"},
+    {"embed.position.weight", "embeddings.position_embeddings.weight"},
+    {"embed.type.weight", "embeddings.token_type_embeddings.weight"},
+    {"embed.norm", "embeddings.LayerNorm"},
+    {"layers.#.attn.qkv", "encoder.layer.#.attention.self.query", HubRows::Queries},
+    {"layers.#.attn.qkv", "encoder.layer.#.attention.self.key", HubRows::Keys},
+    {"layers.#.attn.qkv", "encoder.layer.#.attention.self.value", HubRows::Values},
+    {"layers.#.attn.proj", "encoder.layer.#.attention.output.dense"},
+    {"layers.#.norm1", "encoder.layer.#.attention.output.LayerNorm"},
+    {"layers.#.mlp.up", "encoder.layer.#.intermediate.dense"},
+    {"layers.#.mlp.down", "encoder.layer.#.output.dense"},
+    {"layers.#.norm2", "encoder.layer.#.output.LayerNorm"},
+};
 
 /// Sizes of layers, norms and first values.
 inline constexpr HubKey kHubEncoderKeys[] = {

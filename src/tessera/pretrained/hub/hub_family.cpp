@@ -29,8 +29,10 @@ std::int64_t layers_of(const HubName& name, const ModelConfig& config) {
 }
 
 /// The tensors of one row, in one layer.
-void add(const HubName& name, std::int64_t layer, std::vector<HubTensor>& out) {
-  const std::string ours = of_layer(name.ours, layer), theirs = of_layer(name.theirs, layer);
+void add(const HubName& name, std::string_view prefix, std::int64_t layer,
+         std::vector<HubTensor>& out) {
+  const std::string ours = of_layer(name.ours, layer),
+                    theirs = text(prefix, of_layer(name.theirs, layer));
   for (const std::string_view suffix : kSuffixes) {
     if (ours.ends_with(suffix)) {
       out.push_back({ours, theirs, name.rows, name.order, name.heads});
@@ -129,14 +131,16 @@ std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& c
                                    HubHeads heads) {
   const TaskHead head = family_task(config).hub_head;
   std::vector<HubTensor> out;
-  for (const HubName& name : family.names) {
-    if (config.tied_head && name.ours == "head.weight") continue;
-    if (name.is_in != nullptr && !name.is_in(config)) continue;
-    if (heads == HubHeads::OfTask && !is_of(name.heads, head)) continue;
+  const auto add_all = [&](const HubName& name, std::string_view prefix) {
+    if (config.tied_head && name.ours == "head.weight") return;
+    if (name.is_in != nullptr && !name.is_in(config)) return;
+    if (heads == HubHeads::OfTask && !is_of(name.heads, head)) return;
     const std::int64_t layers =
         name.ours.find('#') == std::string_view::npos ? 1 : layers_of(name, config);
-    for (std::int64_t i = 0; i < layers; ++i) add(name, i, out);
-  }
+    for (std::int64_t i = 0; i < layers; ++i) add(name, prefix, i, out);
+  };
+  for (const HubName& name : family.body) add_all(name, family.prefix);
+  for (const HubName& name : family.names) add_all(name, "");
   return out;
 }
 

@@ -74,6 +74,7 @@ struct HubFamily {
   std::string_view base_class;  // that of the model without a head
   const ModelFamily* family;
   std::string_view prefix = {};  // of names, "transformer."; files of a model without heads lack it
+  std::span<const HubName> body = {};  // rows that several families have: without the prefix
   std::span<const HubName> names = {};
   std::span<const HubTie> ties = {};
   /// Of tensors that hold nothing learned, without the prefix; `*` stands for anything.

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "tessera/base/text.h"
+#include "tessera/models/family.h"
 
 namespace tessera {
 
@@ -140,9 +141,14 @@ void put(const HubKey& row, const ReadValue& value, ModelConfig& to) {
   }
 }
 
+/// The row is of models with the head of this one.
+bool is_of_head(const HubKey& row, const ModelConfig& model) {
+  return is_of(row.heads, family_task(model).hub_head);
+}
+
 void read_row(const HubKey& row, const HubConfig& from, ModelConfig& to,
               std::vector<std::string>& notices) {
-  if (row.use == HubUse::Own) return;
+  if (row.use == HubUse::Own || !is_of_head(row, to)) return;
   const ReadValue value = read_value(row, from);
   const auto* word = std::get_if<std::string>(&value);
   if (word != nullptr && !row.words.empty() && !is_one_of(row.words, *word))
@@ -273,6 +279,7 @@ void write_keys(HubKeys keys, const ModelConfig& model, HubJson& to) {
   for (const std::span<const HubKey> block : keys) {
     for (const HubKey& row : block) {
       if (row.use == HubUse::Own || row.write == HubWrite::Never) continue;
+      if (!is_of_head(row, from)) continue;
       if (row.write == HubWrite::IfMissing && to.contains(row.key)) continue;
       to.erase(std::string(row.also));
       to[std::string(row.key)] = row.use == HubUse::Must ? json_of(row.must) : value_of(row, from);

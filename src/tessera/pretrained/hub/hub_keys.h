@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tessera/models/config.h"
+#include "tessera/models/task_kind.h"
 #include "tessera/pretrained/hub/hub_config.h"
 
 namespace tessera {
@@ -45,7 +46,8 @@ struct HubKey {
   std::string_view why = {};    // why nothing else can be
   double least = -std::numeric_limits<double>::infinity();  // of numbers with fractions
   double most = std::numeric_limits<double>::infinity();
-  std::int64_t behind = 0;  // the key counts so many more than the slot
+  std::int64_t behind = 0;          // the key counts so many more than the slot
+  TaskHead heads = TaskHead::None;  // of models with these alone; None: of all
   HubWrite write = HubWrite::Always;
 };
 

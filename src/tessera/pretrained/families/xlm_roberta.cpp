@@ -1,0 +1,20 @@
+#include "tessera/pretrained/families/roberta.h"
+
+namespace tessera {
+
+extern const ModelFamily kXlmRoberta;
+
+namespace {
+
+constexpr HubClass kXlmRobertaClasses[] = {
+    {TaskHead::MaskedLm, "XLMRobertaForMaskedLM"},
+    {TaskHead::SequenceClassification, "XLMRobertaForSequenceClassification"},
+    {TaskHead::TokenClassification, "XLMRobertaForTokenClassification"},
+    {TaskHead::QuestionAnswering, "XLMRobertaForQuestionAnswering"}};
+
+}  // namespace
+
+extern constinit const HubFamily kHubXlmRoberta =
+    roberta_folders<30522>(kXlmRoberta, "xlm-roberta", "XLMRobertaModel", kXlmRobertaClasses);
+
+}  // namespace tessera
