@@ -20,6 +20,7 @@ void find_rotary_problems(const ModelConfig& c, FieldProblems& problems) {
                  text("rotary positions turn pairs of channels; of heads of ", c.head_dim(),
                       " channels (width ", c.width, ", heads ", c.heads, ", head-width ",
                       c.head_width, ") ", channels, " turn (rotary-share ", c.rotary_share,
+                      ", partial_rotary_factor in rope_parameters of config.json",
                       "); it must be an even number above 0"));
   } else {
     try {

@@ -68,7 +68,8 @@ constexpr std::span<const HubKey> kOptBlocks[] = {kOptKeys};
 void read_opt(const HubConfig& from, ModelConfig& to) {
   constexpr const char* kProjected = "word_embed_proj_dim";
   if (from.has(kProjected) && from.whole(kProjected, 1, 1'000'000'000) != to.width)
-    from.refuse(kProjected, text("the table of tokens is as wide as the layers here, ", to.width));
+    from.refuse(kProjected,
+                text("the table of tokens is as wide as the layers here, hidden_size ", to.width));
 }
 
 constexpr HubClass kOptClasses[] = {

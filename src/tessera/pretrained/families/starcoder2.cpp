@@ -15,6 +15,7 @@ constexpr auto kStarcoder2Keys = hub_decoder_keys({.width = 3072,
                                                    .ffn_width = 12288,
                                                    .vocabulary = 49152,
                                                    .context = 4096,
+                                                   .init_std = 0.018042,
                                                    .tied = true});
 constexpr HubKey kStarcoder2OwnKeys[] = {
     hub_activation("hidden_act", "gelu_pytorch_tanh"),

@@ -299,6 +299,14 @@ std::string keys_of_size(HubKeys keys, const HubConfig& config, std::int64_t ext
   return join(out, " or ");
 }
 
+std::string open_sizes(HubKeys keys, const HubConfig& config) {
+  std::vector<std::string> out;
+  for (const NamedSize& size : sizes_of(keys, config)) {
+    if (size.value == 0) out.push_back(size.words);
+  }
+  return join(out);
+}
+
 std::string missing_sizes(HubKeys keys, const HubConfig& config) {
   std::vector<std::string> out;
   for (const NamedSize& size : sizes_of(keys, config)) {
@@ -318,9 +326,10 @@ std::string switches_text(HubKeys keys, const HubConfig& config) {
   for (const std::span<const HubKey> block : keys) {
     for (const HubKey& row : block) {
       const bool is_switch = std::holds_alternative<bool ModelConfig::*>(row.slot);
-      if (is_switch && row.standard == HubValue(false) &&
-          read_value(row, config) == ReadValue(true))
-        out.push_back(text(row.key, " is true"));
+      const bool adds = row.standard == HubValue(false) || row.slot == HubSlot(&ModelConfig::bias);
+      if (is_switch && adds && read_value(row, config) == ReadValue(true))
+        out.push_back(name_in(row, config).empty() ? text(row.key, " is missing and so true")
+                                                   : text(row.key, " is true"));
     }
   }
   return join(out);

@@ -78,11 +78,13 @@ void write_keys(HubKeys keys, const ModelConfig& from, HubJson& to);
 /// What can have made a size `extent`: "vocab_size is 64", "n_embd is missing and is 768 in
 /// transformers"; empty: no key has it.
 std::string keys_of_size(HubKeys keys, const HubConfig& config, std::int64_t extent);
+/// "head_dim is missing and so as others say": sizes that follow from others; empty: none.
+std::string open_sizes(HubKeys keys, const HubConfig& config);
 /// "n_head is missing and so 12": sizes that config.json leaves to transformers; empty: none.
 std::string missing_sizes(HubKeys keys, const HubConfig& config);
 /// "n_embd is 32, n_head is missing and so 12": all sizes.
 std::string sizes_text(HubKeys keys, const HubConfig& config);
-/// "attention_bias is true": switches that are on and usually are not; empty: none.
+/// "attention_bias is true": switches that are on and usually are not, or add biases; empty: none.
 std::string switches_text(HubKeys keys, const HubConfig& config);
 
 }  // namespace tessera

@@ -241,9 +241,11 @@ void check_shapes(const HubMatch& match, const HubFamily& family, const HubWeigh
         keys.push_back(keys_of_size(family.keys, from, right[d]));
         has_keys = !keys.back().empty();
       }
+      const std::string open = open_sizes(family.keys, from);
       fail(Fault::Checkpoint, weights.file_of(source.name), ": tensor '", printable(source.name),
            "' is ", theirs, "; ", from.path(), " makes it ", right, " (",
-           has_keys ? join(keys, "; ") : sizes_text(family.keys, from), ")");
+           has_keys ? join(keys, "; ") : sizes_text(family.keys, from),
+           has_keys && !open.empty() ? "; " : "", has_keys ? open : "", ")");
     }
   }
 }

@@ -165,7 +165,8 @@ void read_layer_types(const HubConfig& from, ModelConfig& to) {
   if (!from.has("layer_types")) return;
   const HubJson& types = from.json()["layer_types"];
   if (!types.is_array() || std::ssize(types) != to.layers)
-    from.refuse("layer_types", text("it must have one word for each of ", to.layers, " layers"));
+    from.refuse("layer_types", text("it must have one word for each of the ", to.layers,
+                                    " layers (num_hidden_layers)"));
   // The first that sees all says how many there are of each kind.
   if (const auto full = std::ranges::find(types, HubJson(kFull)); full != types.end()) {
     to.global_every = full - types.begin() + 1;
@@ -175,8 +176,10 @@ void read_layer_types(const HubConfig& from, ModelConfig& to) {
   if (to.global_every == 1) to.global_every = to.window = 0;
   for (std::int64_t i = 0; i < to.layers; ++i) {
     if (types[static_cast<std::size_t>(i)] != (has_window(to, i) ? kSliding : kFull))
-      from.refuse("layer_types", text("each layer has a window (", kSliding, "), or none, or each ",
-                                      "so-many-th alone has none (", kFull, ")"));
+      from.refuse("layer_types", text("each layer has a window (", kSliding,
+                                      "), or none, or each so-many-th alone has none (", kFull,
+                                      "); sliding_window, and use_sliding_window where there is "
+                                      "one, say whether layers have windows"));
   }
 }
 

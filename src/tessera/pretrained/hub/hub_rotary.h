@@ -95,7 +95,7 @@ inline constexpr std::string_view kHubRotaryUnread[] = {"layers.*.self_attn.rota
 /// What transformers takes where a key is missing.
 struct HubRotaryStandard {
   std::int64_t width, layers, heads, kv_heads, ffn_width, vocabulary, context;
-  double norm_eps = 1e-6;
+  double norm_eps = 1e-6, init_std = 0.02;
   bool tied = false;
 };
 /// Sizes and rates.
@@ -109,7 +109,7 @@ constexpr auto hub_decoder_keys(const HubRotaryStandard& standard) {
              .standard = standard.ffn_width},
       HubKey{
           .key = "vocab_size", .slot = &ModelConfig::vocabulary, .standard = standard.vocabulary},
-      hub_init_std("initializer_range", 0.02),
+      hub_init_std("initializer_range", standard.init_std),
       hub_rate("attention_dropout", &ModelConfig::attention_dropout, 0.0),
       HubKey{
           .key = "tie_word_embeddings", .slot = &ModelConfig::tied_head, .standard = standard.tied},
