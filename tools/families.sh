@@ -1,7 +1,7 @@
 #!/bin/bash
 # families.sh [--every] [--family NAME] TESSERA FOLDER...: trains the models in folders of Hugging Face on meshes of devices,
-# in f32 and 16 bits, and holds losses, gradients and parameters against one device (`tessera verify`). A model needs two
-# heads, two key-value heads and two layers. Without --every the meshes are those of which each shows what no other does.
+# in f32 and 16 bits, and holds losses, gradients and parameters against one device (`tessera verify`). A mesh that does
+# not divide a model's heads is passed over. Without --every the meshes are those of which each shows what no other does.
 # Prints a line for each run that differs or fails, and how many there were.
 set -euo pipefail
 MESHES="
@@ -42,7 +42,7 @@ for folder in "$@"; do
     runs=$((runs + 1))
     # shellcheck disable=SC2086
     "$tessera" verify --init-from "$folder" --context 12 --global-batch-size 8 --devices "$devices" $mesh >/dev/null 2>"$said" </dev/null ||
-      { echo "WRONG $(basename "$folder") --devices $devices $mesh: $(head -3 "$said")"; wrong=$((wrong + 1)); }
+      if grep -q "does not divide the model's" "$said"; then runs=$((runs - 1)); else echo "WRONG $(basename "$folder") --devices $devices $mesh: $(head -3 "$said")"; wrong=$((wrong + 1)); fi
   done <<<"$meshes"
 done
 echo "$runs runs, $wrong wrong"

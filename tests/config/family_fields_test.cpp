@@ -62,6 +62,7 @@ constexpr OtherValue kOtherValues[] = {
     {"local-rope-base", "700"},
     {"rotary-share", "0.5"},
     {"rope-scaling", "rope_type=linear,factor=2"},
+    {"one-norm", "true"},
     {"window", "3"},
     {"global-every", "2"},
     {"query-scalar", "9"},

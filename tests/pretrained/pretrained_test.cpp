@@ -350,6 +350,13 @@ TEST(HubLlama, ScaledPositions) {
   EXPECT_EQ(scaling(R"("rope_scaling": {"type": "yarn", "factor": 3, "beta_fast": null})",
                     R"(, "original_max_position_embeddings": 16)"),
             "rope_type=yarn,factor=3,original_max_position_embeddings=16");
+  // What the file says beside them comes first; without a factor it is that of the lengths.
+  EXPECT_EQ(scaling(R"("head_dim": 2, "rope_parameters": {"rope_type": "longrope",
+                       "short_factor": [1], "long_factor": [2],
+                       "original_max_position_embeddings": 8})",
+                    R"(, "original_max_position_embeddings": 16)"),
+            "rope_type=longrope,factor=4,original_max_position_embeddings=16,short_factor=1,"
+            "long_factor=2");
   struct Case {
     const char *rope, *says;
   };

@@ -56,6 +56,7 @@ struct ModelConfig {
   double local_rope_base = 0;     // of layers with windows; 0: rope_base
   double rotary_share = 1;        // of a head's channels that rotate
   std::string rope_scaling = {};  // as rotary_scaling_of reads it; empty: none
+  bool one_norm = false;          // of parallel parts, for both
   // Of causal attention:
   std::int64_t window = 0;        // a token sees so many, itself and those before it; 0: all
   std::int64_t global_every = 0;  // of layers with windows, each so-many-th sees all; 0: none does

@@ -25,6 +25,7 @@ TransformerLayer layer_of(const ModelConfig& config) {
   if (out.rotary) out.rope = rotary_of(config);
   if (config.query_scalar > 0 && reads("query-scalar"))
     out.attention_scale = 1 / std::sqrt(static_cast<double>(config.query_scalar));
+  if (reads("one-norm")) out.one_norm = config.one_norm;
   if (reads("score-cap")) out.attention_cap = config.score_cap;
   out.attention_dropout = config.attention_rate();
   out.hidden_dropout = config.dropout;

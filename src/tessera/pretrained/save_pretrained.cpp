@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <functional>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -39,24 +41,36 @@ const HubFamily& family_to_write(const ModelConfig& model) {
   return *family;
 }
 
+/// A parameter of ours whole; nothing: it is zeros.
+using WholeParameter = std::function<std::vector<float>(std::string_view name)>;
+
 /// One of their tensors, made of rows of ours when it is asked for.
 class OutgoingTensor {
  public:
   OutgoingTensor(const HubTensor& tensor, const Shape& ours, const ModelConfig& model)
-      : tensor_(tensor),
+      : parts_{tensor},
         model_(of_stack(model, tensor.ours)),
         rows_(hub_row_count(tensor.rows, model_, ours[0])),
         columns_(ours.ndim() == 1 ? 1 : ours.numel() / ours[0]),
         transposed_(tensor.order == HubOrder::InOut && ours.ndim() == 2),
         shape_(hub_shape(tensor.rows, transposed_, ours, model_)) {}
-  const std::string& name() const { return tensor_.theirs; }
+  const std::string& name() const { return parts_.front().theirs; }
   const Shape& shape() const { return shape_; }
+  /// Another parameter has the rest of its rows.
+  void add(const HubTensor& part) { parts_.push_back(part); }
 
-  /// All elements in their order. `read` gives ours whole; empty: zeros.
-  std::vector<float> values(const std::vector<float>& ours) const {
+  /// All elements in their order.
+  std::vector<float> values(const WholeParameter& whole) const {
     std::vector<float> out(static_cast<std::size_t>(rows_ * columns_));
-    if (ours.empty()) return out;
-    for (const HubRowRun& run : hub_row_runs(tensor_.rows, model_, rows_)) {
+    for (const HubTensor& part : parts_) {
+      if (const std::vector<float> ours = whole(part.ours); !ours.empty()) put(part, ours, out);
+    }
+    return out;
+  }
+
+ private:
+  void put(const HubTensor& part, const std::vector<float>& ours, std::vector<float>& out) const {
+    for (const HubRowRun& run : hub_row_runs(part.rows, model_, rows_)) {
       for (std::int64_t i = 0; i < run.count; ++i) {
         const float* from = ours.data() + (run.ours + i) * columns_;
         for (std::int64_t c = 0; c < columns_; ++c)
@@ -64,12 +78,9 @@ class OutgoingTensor {
                                                    : (run.theirs + i) * columns_ + c)] = from[c];
       }
     }
-    return out;
   }
-  const HubTensor& tensor() const { return tensor_; }
 
- private:
-  HubTensor tensor_;
+  std::vector<HubTensor> parts_;
   ModelConfig model_;  // with the heads of the tensor's stack
   std::int64_t rows_, columns_;
   bool transposed_;
@@ -105,6 +116,7 @@ void require_shapes(const ModelConfig& model, const ParameterReader& parameters)
 std::vector<OutgoingTensor> outgoing(const HubFamily& family, const ModelConfig& model,
                                      const ParameterReader& parameters) {
   std::vector<OutgoingTensor> out;
+  std::map<std::string, std::size_t> places;  // in `out`, by name
   for (const HubTensor& tensor : hub_tensors(family, model, HubHeads::OfTask)) {
     const Shape* ours = parameters.find(tensor.ours);
     Shape shape;
@@ -122,7 +134,11 @@ std::vector<OutgoingTensor> outgoing(const HubFamily& family, const ModelConfig&
               hub_class_of(family, model), " has as ", tensor.theirs);
       shape = {(*of_weight)[0]};
     }
-    out.emplace_back(tensor, shape, model);
+    const auto [known, is_new] = places.emplace(tensor.theirs, out.size());
+    if (is_new)
+      out.emplace_back(tensor, shape, model);
+    else
+      out[known->second].add(tensor);
   }
   for (const HubZeros& zeros : family.zeros)
     out.emplace_back(HubTensor{"", std::string(zeros.name)}, zeros.shape(model), model);
@@ -157,10 +173,13 @@ void write_file(const std::string& path, std::span<const OutgoingTensor> tensors
                                                           std::span<std::byte> out) {
       if (held->tensor != &tensor) {
         held->bytes.clear();
-        const Shape* ours = parameters.find(tensor.tensor().ours);
-        std::vector<float> values(ours == nullptr ? 0 : static_cast<std::size_t>(ours->numel()));
-        if (ours != nullptr) parameters.read(tensor.tensor().ours, values);
-        held->bytes = bytes_of(tensor.values(values), dtype);
+        const auto whole = [&parameters](std::string_view name) {
+          const Shape* ours = parameters.find(name);
+          std::vector<float> values(ours == nullptr ? 0 : static_cast<std::size_t>(ours->numel()));
+          if (ours != nullptr) parameters.read(name, values);
+          return values;
+        };
+        held->bytes = bytes_of(tensor.values(whole), dtype);
         held->tensor = &tensor;
       }
       std::memcpy(out.data(), held->bytes.data() + first, out.size());

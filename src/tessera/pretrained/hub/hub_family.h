@@ -25,6 +25,9 @@ enum class HubRows {
   // Heads whose rotary pairs are neighbours, (2i, 2i + 1), where ours are (i, i + n / 2):
   PairedQueries,
   PairedKeys,
+  // Their tensor has the rows of two of ours, one above the other:
+  UpperHalf,
+  LowerHalf,
   // Of cross.kv, which has for each head its key, then its value:
   CrossKeys,
   CrossValues,

@@ -263,6 +263,20 @@ HubJson value_of(const HubKey& row, const ModelConfig& from) {
   return std::holds_alternative<std::monostate>(row.null) ? HubJson(from.dropout) : nullptr;
 }
 
+/// "new_decoder_architecture is missing": the family's own, by which tensors are others.
+std::vector<std::string> shaping_keys(HubKeys keys, const HubConfig& config) {
+  std::vector<std::string> out;
+  for (const std::span<const HubKey> block : keys) {
+    for (const HubKey& row : block) {
+      if (!row.shapes) continue;
+      const std::string_view name = name_in(row, config);
+      out.push_back(name.empty() ? text(row.key, " is missing")
+                                 : text(name, " is ", shown(*config.find(name))));
+    }
+  }
+  return out;
+}
+
 }  // namespace
 
 void read_keys(HubKeys keys, std::string_view harmless, const HubConfig& from, ModelConfig& to,
@@ -300,7 +314,7 @@ std::string keys_of_size(HubKeys keys, const HubConfig& config, std::int64_t ext
 }
 
 std::string open_sizes(HubKeys keys, const HubConfig& config) {
-  std::vector<std::string> out;
+  std::vector<std::string> out = shaping_keys(keys, config);
   for (const NamedSize& size : sizes_of(keys, config)) {
     if (size.value == 0) out.push_back(size.words);
   }
@@ -318,11 +332,12 @@ std::string missing_sizes(HubKeys keys, const HubConfig& config) {
 std::string sizes_text(HubKeys keys, const HubConfig& config) {
   std::vector<std::string> out;
   for (const NamedSize& size : sizes_of(keys, config)) out.push_back(size.words);
+  for (const std::string& each : shaping_keys(keys, config)) out.push_back(each);
   return join(out);
 }
 
 std::string switches_text(HubKeys keys, const HubConfig& config) {
-  std::vector<std::string> out;
+  std::vector<std::string> out = shaping_keys(keys, config);
   for (const std::span<const HubKey> block : keys) {
     for (const HubKey& row : block) {
       const bool is_switch = std::holds_alternative<bool ModelConfig::*>(row.slot);

@@ -49,6 +49,7 @@ struct HubKey {
   std::int64_t behind = 0;          // the key counts so many more than the slot
   TaskHead heads = TaskHead::None;  // of models with these alone; None: of all
   HubWrite write = HubWrite::Always;
+  bool shapes = false;  // of HubUse::Own: which tensors there are, or their shapes, depend on it
 };
 
 /// Blocks of rows, some of which several families have.

@@ -175,6 +175,7 @@ void Matcher::add(const HubTensor& tensor) {
   const bool transposed = tensor.order == HubOrder::InOut && theirs.ndim() == 2;
   Shape shape = theirs;
   if (transposed) shape = {theirs[1], theirs[0]};
+  shape[0] = our_row_count(tensor.rows, shape[0]);
   const auto [at, is_new] = out_.parameters.emplace(tensor.ours, shape);
   if (!is_new) at->second[0] += shape[0];
   out_.sources[tensor.ours].push_back({found, tensor.rows, transposed});

@@ -1,7 +1,6 @@
 #include "tessera/pretrained/hub/hub_rotary.h"
 
 #include <algorithm>
-#include <set>
 
 #include "tessera/base/text.h"
 #include "tessera/models/rope_scaling.h"
@@ -23,31 +22,29 @@ std::string scaling_text(const HubConfig& rope, const HubConfig& from, const Mod
   const std::optional<RotaryKind> known = find_rotary_kind(kind);
   if (!known) rope.refuse(named, "known are default, linear, dynamic, llama3, yarn, longrope");
   std::string out = text(kRopeType, "=", kind);
-  std::set<std::string> given;
-  const auto add = [&](std::string_view key, const std::string& value) {
-    out += text(",", key, "=", value);
-    given.emplace(key);
-  };
+  // Of dynamic positions the model's own length counts; of the others what the file says beside
+  // them, before what it says in them.
+  const bool scaled_by_length = *known != RotaryKind::Linear;
+  const bool beside =
+      scaled_by_length && *known != RotaryKind::Dynamic && from.has(kOriginalLength);
+  bool has_length = false, has_factor = false;
   for (const auto& [key, value] : rope.json().items()) {
     if (key == "type" || key == kRopeType || key == "rope_theta" ||
-        key == "partial_rotary_factor" || value.is_null())
+        key == "partial_rotary_factor" || value.is_null() || (beside && key == kOriginalLength))
       continue;
     std::string word = value.dump();
     std::erase_if(word, [](char c) { return c == '[' || c == ']' || c == '"'; });
     std::ranges::replace(word, ',', ':');
-    add(key, word);
+    out += text(",", key, "=", word);
+    has_length = has_length || key == kOriginalLength;
+    has_factor = has_factor || key == "factor";
   }
-  if (*known == RotaryKind::Linear) return out;
-  // Of dynamic positions the model's own length counts; of the others what the file says of them.
-  const bool elsewhere = from.has(kOriginalLength) && *known != RotaryKind::Dynamic;
-  if (!given.contains(std::string(kOriginalLength)))
-    add(kOriginalLength,
-        text(elsewhere ? from.whole(kOriginalLength, 1, kMostHubLength) : to.context));
-  if (!given.contains("factor") && (*known == RotaryKind::Yarn || *known == RotaryKind::LongRope)) {
-    const RotaryScaling so_far = rotary_scaling_of(out);
-    add("factor",
-        text(static_cast<double>(to.context) / static_cast<double>(so_far.original_length)));
-  }
+  if (scaled_by_length && !has_length)
+    out += text(",", kOriginalLength, "=",
+                beside ? from.whole(kOriginalLength, 1, kMostHubLength) : to.context);
+  if (*known == RotaryKind::LongRope && !has_factor)
+    out += text(",factor=", static_cast<double>(to.context) /
+                                static_cast<double>(rotary_scaling_of(out).original_length));
   return out;
 }
 

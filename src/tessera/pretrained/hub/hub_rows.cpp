@@ -33,6 +33,8 @@ std::vector<HubRowRun> unpaired(const std::vector<HubRowRun>& runs, std::int64_t
 
 std::vector<HubRowRun> hub_row_runs(HubRows which, const ModelConfig& c, std::int64_t rows) {
   if (which == HubRows::All) return {{0, 0, rows}};
+  if (which == HubRows::UpperHalf) return {{0, 0, rows / 2}};
+  if (which == HubRows::LowerHalf) return {{0, rows / 2, rows / 2}};
   const std::int64_t e = c.head_dim(), queries = c.heads / c.groups() * e;
   const std::int64_t group = queries + 2 * e;
   const bool fused = which == HubRows::Fused,
@@ -54,6 +56,8 @@ std::vector<HubRowRun> hub_row_runs(HubRows which, const ModelConfig& c, std::in
 std::int64_t hub_row_count(HubRows which, const ModelConfig& c, std::int64_t rows) {
   switch (which) {
     case HubRows::All: return rows;
+    case HubRows::UpperHalf:
+    case HubRows::LowerHalf: return 2 * rows;
     case HubRows::PairedQueries:
     case HubRows::Queries: return c.heads * c.head_dim();
     case HubRows::Keys:
@@ -64,6 +68,10 @@ std::int64_t hub_row_count(HubRows which, const ModelConfig& c, std::int64_t row
     case HubRows::Fused: return (c.heads + 2 * c.groups()) * c.head_dim();
   }
   return rows;
+}
+
+std::int64_t our_row_count(HubRows which, std::int64_t theirs) {
+  return which == HubRows::UpperHalf || which == HubRows::LowerHalf ? theirs / 2 : theirs;
 }
 
 Shape hub_shape(HubRows which, bool transposed, const Shape& ours, const ModelConfig& config) {

@@ -21,6 +21,9 @@ std::vector<HubRowRun> hub_row_runs(HubRows which, const ModelConfig& config, st
 /// How many rows their tensor has; `rows` where that does not follow from the heads.
 std::int64_t hub_row_count(HubRows which, const ModelConfig& config, std::int64_t rows);
 
+/// How many rows of ours a tensor of theirs with so many has.
+std::int64_t our_row_count(HubRows which, std::int64_t theirs);
+
 /// The shape of their tensor for a parameter of ours. `transposed`: it is [in, out], if it is a
 /// matrix.
 Shape hub_shape(HubRows which, bool transposed, const Shape& ours, const ModelConfig& config);
