@@ -33,6 +33,18 @@ std::vector<std::string> family_folders() {
   return out;
 }
 
+bool has_text(const std::string& folder) {
+  const SafetensorsFile file(
+      repo_file(text("tests/golden/families/", folder, "/golden.safetensors")));
+  return file.find("text") != nullptr;
+}
+
+std::vector<std::string> folders_with_texts() {
+  std::vector<std::string> out = family_folders();
+  std::erase_if(out, [](const std::string& folder) { return !has_text(folder); });
+  return out;
+}
+
 HostTensor whole_parameter(const PretrainedModel& from, const std::string& name) {
   HostTensor out(DType::F32, from.parameters().at(name));
   read_whole(from, name, out.bytes());
@@ -171,9 +183,14 @@ TEST_P(Families, FiveSteps) {
   }
 }
 
+TEST_P(Families, TextsAreOfThoseThatWriteThem) {
+  EXPECT_EQ(has_text(GetParam()), task_.text.has_value());
+}
+
+class FamilyTexts : public Families {};
+
 /// 50 tokens, each the likeliest, with caches.
-TEST_P(Families, TheSameText) {
-  if (file_.find("text") == nullptr) GTEST_SKIP() << "it writes none";
+TEST_P(FamilyTexts, AreTheSame) {
   const HostTensor wanted = file_.load("text");
   const Tokens text(wanted.data<std::int32_t>(), wanted.data<std::int32_t>() + wanted.numel());
   ModelConfig model = theirs_.config();
@@ -246,6 +263,8 @@ TEST_P(Families, IsWrittenAsTransformersWritesIt) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Hub, Families, testing::ValuesIn(family_folders()),
+                         [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Hub, FamilyTexts, testing::ValuesIn(folders_with_texts()),
                          [](const auto& info) { return info.param; });
 
 }  // namespace

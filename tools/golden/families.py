@@ -53,7 +53,7 @@ def write(name):
         shipped = task.outputs(model, first)
     with InDouble():
         numbers = numbers_of(task, exact(model), first, steps, shipped)
-        if task.text and not is_dynamic(config):
+        if task.text:
             numbers["text"] = task.text(exact(model), generator)
     out = {f"in.{key}": value for key, value in first.items()}
     out |= {f"steps.{key}": torch.stack([step[key] for step in steps]) for key in first} | numbers
@@ -101,11 +101,6 @@ def as_saved(model, what):
         return safetensors.torch.load_file(pathlib.Path(folder) / "model.safetensors")
 
 
-def is_dynamic(config):
-    """Positions whose rates are others for each length of a text: there they are those of the longest."""
-    return (getattr(config, "rope_parameters", None) or {}).get("rope_type") == "dynamic"
-
-
 def compare(name, folder):
     golden = safetensors.torch.load_file(GOLDEN / name / "golden.safetensors")
     config = transformers.AutoConfig.from_pretrained(folder)
@@ -131,15 +126,17 @@ def causal_inputs(config, generator):
 
 
 def causal_text(model, generator):
-    """A prompt, and what follows it: the first prompt for which no choice is close."""
+    """A prompt, and what follows it: the first prompt for which no choice is close. The model is given the whole length
+    from the beginning, on which the rates of some rotary positions hang."""
     while True:
-        text = draw(model.config.vocab_size, generator, 1, PROMPT)
+        text = torch.zeros(1, PROMPT + WRITTEN, dtype=torch.long)
+        text[:, :PROMPT] = draw(model.config.vocab_size, generator, 1, PROMPT)
         closest = math.inf
         with torch.no_grad():
-            for _ in range(WRITTEN):
-                best = model(text).logits[0, -1].topk(2)
+            for place in range(PROMPT, PROMPT + WRITTEN):
+                best = model(text).logits[0, place - 1].topk(2)
                 closest = min(closest, (best.values[0] - best.values[1]).item())
-                text = torch.cat((text, best.indices[None, :1]), dim=1)
+                text[0, place] = best.indices[0]
         if closest > 1e-4:
             return text[0]
 
