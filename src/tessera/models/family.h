@@ -54,12 +54,12 @@ struct FamilyTask : TaskKind {
 
 struct ModelFamily {
   std::string_view name;
-  std::string_view doc;
+  std::string_view doc = {};
   /// The fields of ModelConfig that have an effect whatever the task, all of them but `family` and
   /// `task`. Whoever gives another one hears that it does nothing.
-  std::span<const ReadField> reads;
+  std::span<const ReadField> reads = {};
   /// What a model can be trained to do; without a word of the user it is the first.
-  std::span<const FamilyTask> tasks;
+  std::span<const FamilyTask> tasks = {};
   /// Sets fields whose published value is not that of ModelConfig, before anything else does.
   void (*publish)(ModelConfig& config) = [](ModelConfig&) {};
   /// Sets sizes that were left open (0) where the family derives them otherwise than ModelConfig.

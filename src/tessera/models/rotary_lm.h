@@ -19,6 +19,9 @@ inline constexpr ReadField kDecoderReads[] = {{"layers"},
                                               {"init-std"}};
 inline constexpr ReadField kRopeReads[] = {{"rope-base"}, {"rope-scaling"}};
 inline constexpr ReadField kWindowReads[] = {{"window"}, {"global-every"}};
+/// Of decoders a share of whose channels rotates.
+inline constexpr ReadField kShareReads[] = {{"ffn-width"}, {"rotary-share"}};
+inline constexpr auto kPartialReads = joined(kDecoderReads, kRopeReads, kShareReads);
 /// Of LLaMA and its heirs.
 inline constexpr ReadField kSwiGluReads[] = {
     {"kv-heads"}, {"ffn-width", "0 is 8/3 x width, up to a multiple of 4"}};

@@ -4,17 +4,10 @@
 
 namespace tessera {
 
-namespace {
-
-constexpr ReadField kGptNeoxOwnReads[] = {{"ffn-width"}, {"rotary-share"}};
-constexpr auto kGptNeoxReads = joined(kDecoderReads, kRopeReads, kGptNeoxOwnReads);
-
-}  // namespace
-
 extern constinit const ModelFamily kGptNeox = {
     .name = "gpt_neox",
     .doc = "parallel parts, rotary positions of a share of channels, exact GELU",
-    .reads = kGptNeoxReads,
+    .reads = kPartialReads,
     .tasks = kRotaryTasks,
     .publish =
         [](ModelConfig& config) {

@@ -4,17 +4,10 @@
 
 namespace tessera {
 
-namespace {
-
-constexpr ReadField kGptjOwnReads[] = {{"ffn-width"}, {"rotary-share"}};
-constexpr auto kGptjReads = joined(kDecoderReads, kRopeReads, kGptjOwnReads);
-
-}  // namespace
-
 extern constinit const ModelFamily kGptj = {
     .name = "gptj",
     .doc = "parallel parts behind one norm, rotary positions of a share of channels",
-    .reads = kGptjReads,
+    .reads = kPartialReads,
     .tasks = kRotaryTasks,
     .publish =
         [](ModelConfig& config) {

@@ -6,8 +6,8 @@ namespace tessera {
 
 namespace {
 
-constexpr ReadField kPhiOwnReads[] = {{"kv-heads"}, {"ffn-width"}, {"rotary-share"}};
-constexpr auto kPhiReads = joined(kDecoderReads, kRopeReads, kPhiOwnReads);
+constexpr ReadField kPhiOwnReads[] = {{"kv-heads"}};
+constexpr auto kPhiReads = joined(kPartialReads, kPhiOwnReads);
 
 }  // namespace
 

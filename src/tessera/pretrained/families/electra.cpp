@@ -9,22 +9,15 @@ extern const ModelFamily kElectra;
 
 namespace {
 
-constexpr HubName kElectraNames[] = {
+constexpr HubName kElectraOwn[] = {
     {.ours = "embed.project",
      .theirs = "electra.embeddings_project",
      .is_in = [](const ModelConfig& model) { return model.embedded() != model.width; }},
     {.ours = "mlm.dense", .theirs = "generator_predictions.dense", .heads = TaskHead::MaskedLm},
     {.ours = "mlm.norm", .theirs = "generator_predictions.LayerNorm", .heads = TaskHead::MaskedLm},
     {.ours = "mlm.bias", .theirs = "generator_lm_head.bias", .heads = TaskHead::MaskedLm},
-    {.ours = "classifier.dense",
-     .theirs = "classifier.dense",
-     .heads = TaskHead::SequenceClassification},
-    {.ours = "classifier.out_proj",
-     .theirs = "classifier.out_proj",
-     .heads = TaskHead::SequenceClassification},
-    {.ours = "classifier", .theirs = "classifier", .heads = TaskHead::TokenClassification},
-    {.ours = "qa_outputs", .theirs = "qa_outputs", .heads = TaskHead::QuestionAnswering},
 };
+constexpr auto kElectraNames = joined(kElectraOwn, kHubBlockHeads);
 
 constexpr HubTie kElectraTies[] = {{"electra.embeddings.word_embeddings.weight",
                                     "generator_lm_head.weight", false, TaskHead::MaskedLm}};

@@ -1,6 +1,6 @@
 /// Gemma as Hugging Face's folders have it.
 
-#include "tessera/pretrained/hub/hub_rotary.h"
+#include "tessera/pretrained/families/gemma.h"
 
 namespace tessera {
 
@@ -16,13 +16,8 @@ constexpr auto kGemmaKeys = hub_rotary_keys({.width = 3072,
                                              .vocabulary = 256000,
                                              .context = 8192,
                                              .tied = true});
-constexpr HubKey kGemmaOwnKeys[] = {
-    hub_activation("hidden_act", "gelu_pytorch_tanh"),
-    kHubAttentionBias,
-    {.key = "head_dim", .slot = &ModelConfig::head_width, .standard = 256},
-    kHubOneSided,
-};
-constexpr std::span<const HubKey> kGemmaBlocks[] = {kGemmaKeys, kGemmaOwnKeys};
+constexpr HubKey kGemmaOwnKeys[] = {hub_activation("hidden_act", "gelu_pytorch_tanh")};
+constexpr std::span<const HubKey> kGemmaBlocks[] = {kGemmaKeys, kGemmaShared, kGemmaOwnKeys};
 
 constexpr HubClass kGemmaClasses[] = {
     {TaskHead::CausalLm, "GemmaForCausalLM"},

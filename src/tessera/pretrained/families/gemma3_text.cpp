@@ -1,6 +1,6 @@
 /// Gemma 3 for text as Hugging Face's folders have it.
 
-#include "tessera/pretrained/hub/hub_rotary.h"
+#include "tessera/pretrained/families/gemma.h"
 
 namespace tessera {
 
@@ -8,37 +8,15 @@ extern const ModelFamily kGemma3Text;
 
 namespace {
 
-constexpr auto kGemma3TextKeys = hub_rotary_keys({.width = 2304,
-                                                  .layers = 26,
-                                                  .heads = 8,
-                                                  .kv_heads = 4,
-                                                  .ffn_width = 9216,
-                                                  .vocabulary = 262208,
-                                                  .context = 131072,
-                                                  .tied = true});
+constexpr auto kGemma3TextKeys = hub_rotary_keys(gemma_later_sizes(262208, 131072));
+constexpr auto kGemma3TextLaterKeys = gemma_later_keys({});
 constexpr HubKey kGemma3TextOwnKeys[] = {
-    hub_activation("hidden_activation", "gelu_pytorch_tanh"),
-    kHubAttentionBias,
-    {.key = "head_dim", .slot = &ModelConfig::head_width, .standard = 256},
-    kHubOneSided,
-    hub_window(4096),
-    {.key = "layer_types", .use = HubUse::Own},
     {.key = "sliding_window_pattern", .use = HubUse::Own},
     {.key = "_sliding_window_pattern", .use = HubUse::Own},
     {.key = "rope_local_base_freq", .use = HubUse::Own},
-    {.key = "attn_logit_softcapping",
-     .slot = &ModelConfig::score_cap,
-     .standard = 0.0,
-     .null = 0.0,
-     .least = 0},
-    {.key = "final_logit_softcapping",
-     .slot = &ModelConfig::logit_cap,
-     .standard = 0.0,
-     .null = 0.0,
-     .least = 0},
-    {.key = "query_pre_attn_scalar", .slot = &ModelConfig::query_scalar, .standard = 256},
 };
-constexpr std::span<const HubKey> kGemma3TextBlocks[] = {kGemma3TextKeys, kGemma3TextOwnKeys};
+constexpr std::span<const HubKey> kGemma3TextBlocks[] = {kGemma3TextKeys, kGemma3TextLaterKeys,
+                                                         kGemma3TextOwnKeys};
 
 void read_gemma3(const HubConfig& from, ModelConfig& to) {
   to.global_every = 6;

@@ -6,19 +6,12 @@
 namespace tessera {
 
 /// MPNet's too.
-inline constexpr HubName kRobertaHeads[] = {
+inline constexpr HubName kRobertaMaskedHead[] = {
     {.ours = "mlm.dense", .theirs = "lm_head.dense", .heads = TaskHead::MaskedLm},
     {.ours = "mlm.norm", .theirs = "lm_head.layer_norm", .heads = TaskHead::MaskedLm},
     {.ours = "mlm.bias", .theirs = "lm_head.bias", .heads = TaskHead::MaskedLm},
-    {.ours = "classifier.dense",
-     .theirs = "classifier.dense",
-     .heads = TaskHead::SequenceClassification},
-    {.ours = "classifier.out_proj",
-     .theirs = "classifier.out_proj",
-     .heads = TaskHead::SequenceClassification},
-    {.ours = "classifier", .theirs = "classifier", .heads = TaskHead::TokenClassification},
-    {.ours = "qa_outputs", .theirs = "qa_outputs", .heads = TaskHead::QuestionAnswering},
 };
+inline constexpr auto kRobertaHeads = joined(kRobertaMaskedHead, kHubBlockHeads);
 
 inline constexpr HubTie kRobertaTies[] = {
     {"roberta.embeddings.word_embeddings.weight", "lm_head.decoder.weight", false,

@@ -1,6 +1,7 @@
 #pragma once
 /// Rows of names and keys that several families have, and those of BERT and the encoders after it.
 
+#include "tessera/base/joined.h"
 #include "tessera/pretrained/hub/hub_family.h"
 #include "tessera/pretrained/hub/hub_keys.h"
 
@@ -62,6 +63,18 @@ inline constexpr HubKey kHubTextEncoderKeys[] = {
     must_be("tie_word_embeddings", true, "the decoder is the token embedding here"),
     must_have_been("is_decoder", false, "tokens see both sides here"),
     must_have_been("add_cross_attention", false, "this family has no second stack"),
+};
+
+/// Heads for labels, of which that of texts is a block of two products.
+inline constexpr HubName kHubBlockHeads[] = {
+    {.ours = "classifier.dense",
+     .theirs = "classifier.dense",
+     .heads = TaskHead::SequenceClassification},
+    {.ours = "classifier.out_proj",
+     .theirs = "classifier.out_proj",
+     .heads = TaskHead::SequenceClassification},
+    {.ours = "classifier", .theirs = "classifier", .heads = TaskHead::TokenClassification},
+    {.ours = "qa_outputs", .theirs = "qa_outputs", .heads = TaskHead::QuestionAnswering},
 };
 
 }  // namespace tessera
