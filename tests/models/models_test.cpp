@@ -10,6 +10,7 @@
 #include "tessera/base/text.h"
 #include "tessera/files/safetensors.h"
 #include "tessera/ir/strategy.h"
+#include "tessera/models/layer.h"
 #include "tessera/models/translation.h"
 #include "tessera/nn/layers.h"
 #include "tessera/ops/interpret.h"
@@ -390,6 +391,22 @@ TEST(Models, PicturesThatCannotExistAreRefused) {
   EXPECT_EQ(problems(c).texts(),
             std::vector<std::string>{"classes is 1000000001; it must be from 1 to 1000000000, or 0 "
                                      "for as many as the data has"});
+}
+
+TEST(Models, AWindowAsWideAsTheSamplesIsNone) {
+  ModelConfig c = published("gemma3_text");
+  c.context = 16;
+  const TransformerLayer whole = layer_of(c);
+  for (const std::int64_t window : {0, 15, 16, 17}) {
+    c.window = window;
+    EXPECT_EQ(layer_at(whole, c, 0).window, window < 16 ? window : 0);
+    EXPECT_EQ(layer_at(whole, c, 0).rope.base, window > 0 ? c.local_rope_base : c.rope_base);
+    EXPECT_EQ(layer_at(whole, c, 5).window, 0) << "each sixth layer sees all";
+    EXPECT_EQ(layer_at(whole, c, 5).rope.base, c.rope_base);
+  }
+  c.query_scalar = -4;
+  EXPECT_EQ(problems(c).texts(),
+            std::vector<std::string>{"query-scalar is -4; it must not be negative"});
 }
 
 TEST(Models, AnUnknownFamilyNamesTheKnown) {

@@ -97,8 +97,21 @@ TEST(RotaryRates, ErrorsSayWhatIsNeeded) {
       {{.scaling = {.kind = RotaryKind::LongRope,
                     .factor = 2,
                     .original_length = 8,
+                    .short_factor = {1, 1, 1, 1, 1},
                     .long_factor = {1, 1}}},
        "long_factor has 2 numbers; it needs 5, one for each pair of the 10 channels that turn"},
+      {{.scaling = {.kind = RotaryKind::LongRope,
+                    .factor = 2,
+                    .original_length = 64,
+                    .short_factor = {1, 1},
+                    .long_factor = {1, 1, 1, 1, 1}}},
+       "short_factor has 2 numbers"},
+      {{.scaling = {.kind = RotaryKind::LongRope,
+                    .factor = 2,
+                    .original_length = 64,
+                    .short_factor = {1, 1, 1, 1, 1},
+                    .long_factor = {1, 1, 0, 1, 1}}},
+       "long_factor has 0"},
   };
   for (const BadCase& c : bad) {
     try {

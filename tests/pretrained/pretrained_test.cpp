@@ -14,6 +14,7 @@
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
 #include "tessera/files/safetensors.h"
+#include "tessera/models/parameter_shapes.h"
 #include "tessera/pretrained/hub/hub_family.h"
 #include "tessera/pretrained/hub/hub_labels.h"
 #include "tessera/pretrained/pretrained_model.h"
@@ -323,6 +324,21 @@ TEST(HubBert, FirstFilesCallNormsOtherwise) {
   expect_parameters(PretrainedModel::open(folder_with(folder, "bert", weights)), golden("bert"));
 }
 
+/// Models that were published, with as many parameters as were published.
+TEST(HubConfigs, OfPublishedModelsHaveTheirParameters) {
+  const HubJson models = HubJson::parse(read_file(repo_file("tests/golden/published.json")));
+  for (const auto& [name, model] : models.items()) {
+    SCOPED_TRACE(name);
+    const HubConfig config(model["config"].dump(), "config.json");
+    const HubModel read = read_hub_model(hub_family_of(config), config, TaskGiven::No);
+    std::int64_t parameters = 0;
+    for (const auto& [parameter, shape] : parameter_shapes(read.config))
+      parameters += shape.numel();
+    EXPECT_EQ(parameters, model["parameters"].get<std::int64_t>());
+  }
+  EXPECT_GT(models.size(), 10u);
+}
+
 /// Both spellings of rotary positions.
 TEST(HubLlama, BaseOfPositions) {
   const auto base = [](const std::string& json) {
@@ -374,6 +390,14 @@ TEST(HubLlama, ScaledPositions) {
     EXPECT_NE(message.find(c.says), std::string::npos) << message;
     EXPECT_TRUE(message.starts_with("c")) << message;
   }
+}
+
+/// Pairs of channels turn.
+TEST(HubGptj, AnOddNumberOfChannelsIsRefused) {
+  const HubConfig config(R"({"n_embd": 24, "n_head": 4, "rotary_dim": 5})", "c");
+  const std::string message =
+      message_of([&] { read_hub_model(*hub_family_of("gptj"), config, TaskGiven::No); });
+  EXPECT_NE(message.find("rotary_dim is 5; channels turn in pairs"), std::string::npos) << message;
 }
 
 /// Which layers have windows.

@@ -88,7 +88,8 @@ FieldProblems problems(const ModelConfig& c) {
                                     {"ffn-width", c.ffn_width},
                                     {"decoder-heads", c.decoder_heads},
                                     {"decoder-ffn-width", c.decoder_ffn_width},
-                                    {"embedding-width", c.embedding_width}}) {
+                                    {"embedding-width", c.embedding_width},
+                                    {"query-scalar", c.query_scalar}}) {
     if (value < 0) out.add({name}, text(name, " is ", value, "; it must not be negative"));
     if (value > 0) positive(name, value);
   }

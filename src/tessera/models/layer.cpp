@@ -38,7 +38,7 @@ TransformerLayer layer_at(TransformerLayer layer, const ModelConfig& c, std::int
   const bool sees_all =
       reads("global-every") && c.global_every > 0 && (i + 1) % c.global_every == 0;
   if (c.window == 0 || sees_all || !reads("window")) return layer;
-  layer.window = c.window;
+  if (c.window < c.context) layer.window = c.window;
   if (c.local_rope_base > 0 && reads("local-rope-base")) layer.rope = {.base = c.local_rope_base};
   return layer;
 }

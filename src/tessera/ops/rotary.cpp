@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <numbers>
+#include <utility>
 
 #include "tessera/base/error.h"
 
@@ -81,12 +82,17 @@ void yarn_scaling(const Stretch& s) {
 }
 
 void longrope_scaling(const Stretch& s) {
+  std::vector<double>& rates = s.rates.rates;
+  for (const auto& [name, list] : {std::pair("short_factor", &s.scaling.short_factor),
+                                   std::pair("long_factor", &s.scaling.long_factor)}) {
+    require(list->size() == rates.size(), "rotary positions: ", name, " has ", list->size(),
+            " numbers; it needs ", rates.size(), ", one for each pair of the ", s.channels,
+            " channels that turn");
+    for (const double factor : *list)
+      require(factor > 0, "rotary positions: ", name, " has ", factor, "; factors are above 0");
+  }
   const bool is_long = s.length > s.scaling.original_length;
   const std::vector<double>& by = is_long ? s.scaling.long_factor : s.scaling.short_factor;
-  std::vector<double>& rates = s.rates.rates;
-  require(by.size() == rates.size(), "rotary positions: ", is_long ? "long" : "short",
-          "_factor has ", by.size(), " numbers; it needs ", rates.size(),
-          ", one for each pair of the ", s.channels, " channels that turn");
   for (std::size_t i = 0; i < by.size(); ++i) rates[i] /= by[i];
   s.rates.factor =
       s.scaling.attention_factor.value_or(std::sqrt(1 + s.log_factor() / std::log(s.original())));

@@ -64,6 +64,7 @@ void read_gptj(const HubConfig& from, ModelConfig& to) {
   const std::int64_t turned = null                     ? width
                               : from.has("rotary_dim") ? from.whole("rotary_dim", 1, 1'000'000)
                                                        : 64;
+  if (turned % 2 != 0) from.refuse("rotary_dim", "channels turn in pairs; it must be even");
   if (turned > width)
     from.refuse("rotary_dim", text("a head has ", width, " channels (n_embd ", to.width,
                                    ", n_head ", to.heads, ")"));
