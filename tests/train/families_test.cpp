@@ -112,8 +112,14 @@ class Families : public testing::TestWithParam<std::string> {
 
   static ModelConfig sampled(ModelConfig model, const SafetensorsFile& file) {
     model.context = file.load("in.ids").shape()[1];
+    if (file.find("in.source") != nullptr) model.source_context = file.load("in.source").shape()[1];
     complete(model);
     return model;
+  }
+
+  Tokens tokens(const char* name) const {
+    const HostTensor found = file_.load(name);
+    return Tokens(found.data<std::int32_t>(), found.data<std::int32_t>() + found.numel());
   }
 
   SafetensorsFile file_{folder() + "/golden.safetensors"};
@@ -191,10 +197,14 @@ class FamilyTexts : public Families {};
 
 /// 50 tokens, each the likeliest, with caches.
 TEST_P(FamilyTexts, AreTheSame) {
-  const HostTensor wanted = file_.load("text");
-  const Tokens text(wanted.data<std::int32_t>(), wanted.data<std::int32_t>() + wanted.numel());
+  const Tokens text = tokens("text");
+  std::vector<Tokens> from;
   ModelConfig model = theirs_.config();
-  model.context = wanted.numel();
+  model.context = std::ssize(text);
+  if (file_.find("text.source") != nullptr) {
+    from = {tokens("text.source")};
+    model.source_context = std::ssize(from[0]);
+  }
   complete(model);
   const TextWriting writing = *task_of(model).text;
   for (const std::int64_t tp : {1, 2}) {
@@ -213,7 +223,7 @@ TEST_P(FamilyTexts, AreTheSame) {
       group.run(kInitProgram);
       EXPECT_EQ(group.load_weights(theirs_), "");
       TextModel written(group, writing);
-      written.begin();
+      written.begin(from);
       Tokens found(text.begin(), text.end() - 50);
       while (found.size() < text.size()) {
         const std::vector<double> logits = written.next(std::span(&found, 1))[0];
@@ -253,7 +263,9 @@ TEST_P(Families, IsWrittenAsTransformersWritesIt) {
   const HubConfig keys(read_file(scratch / "out/config.json"), "out"),
       theirs(read_file(folder() + "/config.json"), "theirs");
   for (const auto& [key, value] : keys.json().items()) {
-    if (theirs.json().contains(key)) {
+    // Version 5 of transformers writes that T5's head is tied, whatever it is; version 4 reads it.
+    const bool is_of_4 = key == "tie_word_embeddings" && !theirs_.config().tied_head;
+    if (theirs.json().contains(key) && !is_of_4) {
       EXPECT_EQ(nlohmann::json(value), nlohmann::json(theirs.json()[key])) << key;
     }
   }

@@ -23,7 +23,7 @@ import transformers
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden" / "families"
 IGNORED = -100
-BATCH, CONTEXT, STEPS, PROMPT, WRITTEN = 3, 13, 5, 4, 50
+BATCH, CONTEXT, SOURCE, STEPS, PROMPT, WRITTEN = 3, 13, 11, 5, 4, 50
 
 
 def main():
@@ -40,10 +40,10 @@ def write(name):
     (model_class,) = (getattr(transformers, each) for each in config.architectures)
     task = next(task for suffix, task in TASKS.items() if model_class.__name__.endswith(suffix))
     config._attn_implementation = "eager"
-    model = without_rows_of_padding(model_class(config).train())
+    model = without_rows_of_padding(new_model(model_class, config).train())
     generator = torch.Generator().manual_seed(sum(name.encode()))
     with torch.no_grad():
-        for key, value in model.named_parameters():
+        for key, value in [*learned(model), *constants(model)]:
             drawn = 0.1 * torch.randn(value.shape, generator=generator)
             value.copy_(1 + drawn if "norm" in key and value.dim() == 1 and not key.endswith("bias") else drawn)
     model.save_pretrained(folder)
@@ -54,7 +54,7 @@ def write(name):
     with InDouble():
         numbers = numbers_of(task, exact(model), first, steps, shipped)
         if task.text:
-            numbers["text"] = task.text(exact(model), generator)
+            numbers |= task.text(exact(model), generator)
     out = {f"in.{key}": value for key, value in first.items()}
     out |= {f"steps.{key}": torch.stack([step[key] for step in steps]) for key in first} | numbers
     out = {key: (value.detach().float() if value.is_floating_point() else value.int()).contiguous()
@@ -65,8 +65,26 @@ def write(name):
           sum(path.stat().st_size for path in folder.iterdir()) // 1000, "KB")
 
 
+def new_model(model_class, config):
+    """Versions of T5 with gates have a head of their own, which transformers ties where it reads no weights."""
+    model = model_class(config)
+    if getattr(config, "feed_forward_proj", "").startswith("gated"):
+        model.lm_head.weight = torch.nn.Parameter(torch.zeros_like(model.lm_head.weight))
+    return model
+
+
+def learned(model):
+    """All parameters but sines, which are there as a table of positions."""
+    return [(key, value) for key, value in model.named_parameters() if value.requires_grad]
+
+
+def constants(model):
+    """What is added to logits, and does not learn."""
+    return [(key, value) for key, value in model.named_buffers() if key == "final_logits_bias"]
+
+
 def exact(model):
-    out = without_rows_of_padding(type(model)(model.config).double().train())
+    out = without_rows_of_padding(new_model(type(model), model.config).double().train())
     out.load_state_dict(model.state_dict())
     return out
 
@@ -91,14 +109,16 @@ def numbers_of(task, model, first, steps, shipped):
 
 
 def as_saved(model, what):
-    """Tensors that are as the parameters, under the names by which these are saved."""
-    copy = type(model)(model.config).double()
+    """Tensors that are as the parameters, under the names by which these are saved. Constants have zeros."""
+    copy = new_model(type(model), model.config).double()
     with torch.no_grad():
-        for (_, to), (_, value) in zip(copy.named_parameters(), model.named_parameters()):
+        for (_, to), (_, value) in zip(learned(copy), learned(model)):
             to.copy_(what(value))
     with tempfile.TemporaryDirectory() as folder:
         copy.save_pretrained(folder)
-        return safetensors.torch.load_file(pathlib.Path(folder) / "model.safetensors")
+        saved = safetensors.torch.load_file(pathlib.Path(folder) / "model.safetensors")
+    fixed = {key for key, value in model.named_parameters() if not value.requires_grad}
+    return {key: value for key, value in saved.items() if key not in fixed}
 
 
 def compare(name, folder):
@@ -126,19 +146,51 @@ def causal_inputs(config, generator):
 
 
 def causal_text(model, generator):
-    """A prompt, and what follows it: the first prompt for which no choice is close. The model is given the whole length
-    from the beginning, on which the rates of some rotary positions hang."""
+    return written(lambda: (draw(model.config.vocab_size, generator, 1, PROMPT), {}),
+                   lambda text, given: model(text).logits)
+
+
+def written(begin, logits):
+    """A text of 50 tokens behind a beginning, each the likeliest, and what it is written from: the first of these for
+    which no choice is close. The model is given the whole length from the beginning, on which the rates of some rotary
+    positions hang."""
     while True:
-        text = torch.zeros(1, PROMPT + WRITTEN, dtype=torch.long)
-        text[:, :PROMPT] = draw(model.config.vocab_size, generator, 1, PROMPT)
+        prompt, given = begin()
+        text = F.pad(prompt, (0, WRITTEN))
         closest = math.inf
         with torch.no_grad():
-            for place in range(PROMPT, PROMPT + WRITTEN):
-                best = model(text).logits[0, place - 1].topk(2)
+            for place in range(prompt.shape[1], text.shape[1]):
+                best = logits(text, given)[0, place - 1].topk(2)
                 closest = min(closest, (best.values[0] - best.values[1]).item())
                 text[0, place] = best.indices[0]
         if closest > 1e-4:
-            return text[0]
+            return {"text": text[0]} | {f"text.{key}": value[0] for key, value in given.items()}
+
+
+def pair_inputs(config, generator):
+    """Of tasks that write a text from another one: sources of several lengths, padded, and targets behind the start."""
+    lengths = torch.tensor([[SOURCE], [SOURCE - 4], [SOURCE - 1]])
+    source = torch.where(torch.arange(SOURCE) < lengths, no_padding(config, generator, BATCH, SOURCE),
+                         config.pad_token_id)
+    out = causal_inputs(config, generator)
+    out["ids"][:, 0] = config.decoder_start_token_id
+    return {"source": source} | out
+
+
+def no_padding(config, generator, *shape):
+    drawn = draw(config.vocab_size - 1, generator, *shape)
+    return drawn + (drawn >= config.pad_token_id)
+
+
+def pair_logits(model, source, ids):
+    return model(input_ids=source.long(), attention_mask=source != model.config.pad_token_id,
+                 decoder_input_ids=ids.long(), use_cache=False).logits
+
+
+def pair_text(model, generator):
+    return written(lambda: (torch.full((1, 1), model.config.decoder_start_token_id),
+                            {"source": no_padding(model.config, generator, 1, SOURCE)}),
+                   lambda text, given: pair_logits(model, given["source"], text))
 
 
 def encoder_inputs(labels, pairs):
@@ -198,8 +250,12 @@ def encoder_task(labels, pairs=True, names={"logits": "logits"}):
     return types.SimpleNamespace(inputs=encoder_inputs(labels, pairs), outputs=encoder_outputs(names), text=None)
 
 
+PAIRS = types.SimpleNamespace(inputs=pair_inputs, text=pair_text,
+                              outputs=lambda model, given: {"logits": pair_logits(model, given["source"], given["ids"])})
 # By the end of a class's name: what the task reads, what it makes of it, and a text.
 TASKS = {
+    "ForConditionalGeneration": PAIRS,
+    "MTModel": PAIRS,
     "ForCausalLM": types.SimpleNamespace(inputs=causal_inputs, text=causal_text,
                             outputs=lambda model, given: {"logits": model(given["ids"].long()).logits}),
     "ForMaskedLM": encoder_task(masked_labels, pairs=False),
@@ -231,7 +287,7 @@ def loss_of(outputs, given):
 def five_steps(task, model, steps):
     """AdamW with betas 0.9 and 0.95, eps 1e-8, decay 0.1 of what has two dims or more, norm 0.5 at most, and the rates
     of ten steps of a cosine from 1e-2 to 1e-3 behind three of warm-up."""
-    parameters = list(model.parameters())
+    parameters = [value for _, value in learned(model)]
     means, squares = ([torch.zeros_like(p) for p in parameters] for _ in range(2))
     losses, norms = [], []
     for step, given in enumerate(steps):

@@ -180,6 +180,10 @@ void find_token_problems(const ModelConfig& c, FieldProblems& problems) {
   }
 }
 
+std::vector<LayerStack> stacks_of_pairs(const ModelConfig& c) {
+  return {{"encoder.layers", c.layers}, {"decoder.layers", c.decoder(), 2}};
+}
+
 Visible visible_source(const ModelConfig& config, Value source, const Pass& pass) {
   Builder& builder = source.builder();
   if (pass.mask.valid()) return {.mask = not_equal(pass.mask, builder.constant(0, DType::I32))};

@@ -21,6 +21,9 @@ std::string to_text(const TranslationTokens& tokens);
 /// Adds what is wrong with special tokens that a configuration names.
 void find_token_problems(const ModelConfig& config, FieldProblems& problems);
 
+/// ModelFamily::stacks: an encoder's layers, and a decoder's.
+std::vector<LayerStack> stacks_of_pairs(const ModelConfig& config);
+
 /// A stack's inputs see no padding: what pass.mask says, or the padding token.
 Visible visible_source(const ModelConfig& config, Value source, const Pass& pass);
 /// The table of tokens of a model that has one for all of them, in the block embed.token, where no

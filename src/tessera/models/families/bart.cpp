@@ -130,9 +130,7 @@ extern constinit const ModelFamily kBart = {
     .reads = kBartReads,
     .tasks = kBartTasks,
     .find_problems = find_bart_problems,
-    .stacks = [](const ModelConfig& c) -> std::vector<LayerStack> {
-      return {{"encoder.layers", c.layers}, {"decoder.layers", c.decoder(), 2}};
-    },
+    .stacks = stacks_of_pairs,
     .special_tokens = kTranslationTokens,
     .tokens_of = bart_tokens_of,
 };

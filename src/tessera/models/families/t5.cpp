@@ -9,8 +9,8 @@
 #include <cmath>
 
 #include "tessera/base/size.h"
+#include "tessera/models/families/t5.h"
 #include "tessera/models/layer.h"
-#include "tessera/models/translation.h"
 #include "tessera/nn/transformer_stack.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
@@ -22,10 +22,7 @@ namespace tessera {
 
 namespace {
 
-constexpr std::string_view kT5Relu = "relu", kT5GatedGelu = "gated-gelu";
 constexpr std::int64_t kMaxKinds = 1000;  // each is a comparison of all pairs of positions
-/// The numbers of positions: a column for each head.
-constexpr TensorCut kT5Cuts[] = {{"embed*.relative.weight", 1, 2}};
 
 /// First values, times init_std: 1 of tokens, and of weights that which keeps variances.
 WeightInit t5_tokens_init(const ModelConfig& c) { return normal_init(c.init_std); }
@@ -109,30 +106,12 @@ Value t5_decoded(const ModelConfig& c, Value ids, Value table, const Encoded& en
   return matmul(x, table, {.trans_b = true});
 }
 
-constexpr ReadField kT5Reads[] = {{"layers", "those of the encoder"},
-                                  {"heads"},
-                                  {"width"},
-                                  {"head-width"},
-                                  {"ffn-width"},
-                                  {"context"},
-                                  {"vocab-size"},
-                                  {"special-tokens"},
-                                  {"dropout"},
-                                  {"attention-dropout"},
-                                  {"decoder-layers"},
-                                  {"source-context"},
-                                  {"distance-kinds"},
-                                  {"far-distance"},
-                                  {"tied-head"},
-                                  {"logit-scale", "0 is 1 / sqrt(width) of a tied head, else 1"},
-                                  {"activation", "relu or gated-gelu"},
-                                  {"norm-eps"},
-                                  {"init-std", "times the deviations of the paper's weights"}};
+}  // namespace
 
 void find_t5_problems(const ModelConfig& c, FieldProblems& problems) {
   if (c.activation != kT5Relu && c.activation != kT5GatedGelu)
-    problems.add({"activation"}, text("activation is '", c.activation, "'; of family t5 it can be ",
-                                      kT5GatedGelu, ", ", kT5Relu));
+    problems.add({"activation"}, text("activation is '", c.activation, "'; of family ", c.family,
+                                      " it can be ", kT5GatedGelu, ", ", kT5Relu));
   find_token_problems(c, problems);
   if (c.distance_kinds < 4 || c.distance_kinds > kMaxKinds)
     problems.add({"distance-kinds"}, text("distance-kinds is ", c.distance_kinds,
@@ -146,12 +125,10 @@ void find_t5_problems(const ModelConfig& c, FieldProblems& problems) {
       std::clamp<std::int64_t>(std::max(c.context, c.source()), 1, kMaxContext);
   if (c.heads <= kMaxFieldSize && !size_product_fits(longest * longest, 4 * c.heads))
     problems.add({"context", "source-context", "heads"},
-                 text("scores of attention, which family t5 holds, are ", c.heads, " heads x ",
-                      longest, " x ", longest, " x 4 bytes; give a smaller context"));
+                 text("scores of attention, which family ", c.family, " holds, are ", c.heads,
+                      " heads x ", longest, " x ", longest, " x 4 bytes; give a smaller context"));
 }
 
-/// Padding is the start, as in the published models. Of BERT's vocabularies, as Megatron-LM takes
-/// them, [CLS] is the start and [SEP] the end.
 std::string t5_tokens_of(const Vocabulary& vocabulary) {
   if (vocabulary.made_elsewhere() == nullptr) return "";
   const SpecialTokens& has = vocabulary.made_elsewhere()->special_tokens();
@@ -160,8 +137,6 @@ std::string t5_tokens_of(const Vocabulary& vocabulary) {
     return to_text(TranslationTokens{*has.pad, *has.cls, *has.sep});
   return "";
 }
-
-}  // namespace
 
 extern constinit const TranslationModel kT5Model = {
     .logits = [](const ModelConfig& c, Value source, Value ids, const Pass& pass) -> Value {
@@ -178,27 +153,10 @@ extern constinit const TranslationModel kT5Model = {
     .sentence_files = true,
 };
 
-constexpr FamilyTask kT5Tasks[] = {
-    {kSeq2SeqLm, [](const ModelConfig& config) { return translation(config, kT5Model); }}};
-
-extern constinit const ModelFamily kT5 = {
+extern constinit const ModelFamily kT5 = t5_family({
     .name = "t5",
     .doc = "encoder and decoder, for translation; RMS norm, relative positions, ReLU or gated GELU",
-    .reads = kT5Reads,
-    .tasks = kT5Tasks,
-    .publish =
-        [](ModelConfig& config) {
-          config.activation = kT5Relu;
-          config.norm_eps = 1e-6;
-          config.init_std = 1;
-        },
-    .find_problems = find_t5_problems,
-    .stacks = [](const ModelConfig& c) -> std::vector<LayerStack> {
-      return {{"encoder.layers", c.layers}, {"decoder.layers", c.decoder(), 2}};
-    },
-    .cuts = kT5Cuts,
-    .special_tokens = kTranslationTokens,
-    .tokens_of = t5_tokens_of,
-};
+    .publish = publish_t5<kT5Relu, true>,
+});
 
 }  // namespace tessera

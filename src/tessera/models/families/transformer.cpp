@@ -152,9 +152,7 @@ extern constinit const ModelFamily kTransformer = {
     .tasks = kTransformerTasks,
     .find_problems = find_transformer_problems,
     .changes = transformer_changes,
-    .stacks = [](const ModelConfig& c) -> std::vector<LayerStack> {
-      return {{"encoder.layers", c.layers}, {"decoder.layers", c.decoder(), 2}};
-    },
+    .stacks = stacks_of_pairs,
     .cuts = kTargetCuts,
     .special_tokens = kTranslationTokens,
 };
