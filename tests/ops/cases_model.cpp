@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "ops/cases.h"
 #include "tessera/ops/attention.h"
 #include "tessera/ops/elementwise.h"
@@ -104,6 +106,24 @@ void add_softmax(std::vector<Case>& out) {
                  "",
                  {normal(logits), ids(rows, -1, 5), logsumexp, normal(rows)},
                  {ignored}});
+}
+
+/// Of two heads of two queries each; row 0 of the first batch sees none of the first keys, row 1
+/// none at all, row 2 none of the second keys.
+void add_merges(std::vector<Case>& out) {
+  const Shape y = {2, 5, 2, 2, 4}, rows = {2, 2, 2, 5};
+  const auto unseen = [&](std::vector<std::int64_t> at) {
+    return Operand::Make([=](const Tensors&) {
+      HostTensor out(DType::F64, rows);
+      for (std::int64_t i = 0; i < rows.numel(); ++i) out.set(i, static_cast<double>(i % 7) - 3);
+      for (const std::int64_t i : at) out.set(i, -std::numeric_limits<double>::infinity());
+      return out;
+    });
+  };
+  out.push_back({&kMergeAttention, "", {normal(y), normal(rows), normal(y), normal(rows)}});
+  out.push_back({&kMergeAttention,
+                 "rows that see no key",
+                 {normal(y), made(rows, unseen({0, 1})), normal(y), made(rows, unseen({1, 2}))}});
 }
 
 void add_attention(std::vector<Case>& out) {
@@ -360,6 +380,7 @@ std::vector<Case> model_cases() {
   add_norms(out);
   add_softmax(out);
   add_attention(out);
+  add_merges(out);
   add_updates(out);
   add_fused(out);
   return out;

@@ -29,7 +29,7 @@ const std::set<std::string_view> kWithoutGradient = {
     // updates stand behind the gradients
     "adam", "lamb_direction", "sgd",
     // made by passes that run after grad
-    "fused"};
+    "fused", "merge_attention"};
 
 bool needs_expansion(const Factors& factors) {
   return std::any_of(factors.list.begin(), factors.list.end(),

@@ -29,6 +29,7 @@
 #include "tessera/passes/place_chunks.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/recompute.h"
+#include "tessera/passes/ring_attention.h"
 #include "tessera/passes/simplify.h"
 #include "tessera/passes/strips.h"
 #include "text_setup.h"
@@ -83,6 +84,7 @@ std::string partitioned(const Graph& graph, const TextSetup& setup) {
   std::string out;
   for (int stage = 0; stage < pipeline.stages; ++stage) {
     Program program = partition(placed, order, stage, setup.machine);
+    if (setup.pass == "ring_attention") program = ring_attention(std::move(program));
     if (setup.pass == "bucket") program = bucket(std::move(program), setup.strategy.buckets);
     if (setup.pass == "strips") program = strips(std::move(program), {1, 1, 2});
     if (setup.pass == "advance") program = advance(std::move(program));
@@ -105,7 +107,7 @@ std::string run_pass(const TextSetup& setup, const Graph& graph) {
       return one(add_uses(chunks_placed(graph, setup), setup.strategy.gather));
     if (setup.pass == "propagate") return one(all_placed(graph, setup));
     if (setup.pass == "partition" || setup.pass == "bucket" || setup.pass == "strips" ||
-        setup.pass == "advance" || setup.pass == "copy_beside")
+        setup.pass == "ring_attention" || setup.pass == "advance" || setup.pass == "copy_beside")
       return partitioned(graph, setup);
   } catch (const Error& error) {
     return text("error: ", error.what(), "\n");

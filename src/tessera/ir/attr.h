@@ -40,7 +40,7 @@ inline constexpr AttrDef kShapeOfResult = {"shape", AttrKind::Ints, AttrDef::kEv
 /// constant.
 class AttrDefs {
  public:
-  static constexpr std::size_t kMax = 8;
+  static constexpr std::size_t kMax = 12;
   constexpr AttrDefs() = default;
   constexpr AttrDefs(std::initializer_list<AttrDef> defs) {
     for (const AttrDef& def : defs) defs_[size_++] = def;

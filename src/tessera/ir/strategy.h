@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/ir/gather_scope.h"
+#include "tessera/ir/key_exchange.h"
 #include "tessera/ir/recompute.h"
 #include "tessera/schedule/schedule.h"
 #include "tessera/tensor/sharding.h"
@@ -117,6 +118,7 @@ struct Strategy {
   BucketStrategy buckets = {};
   /// Of parameters that lie otherwise than forward and backward read them.
   GatherScope gather = GatherScope::Block;
+  KeyExchange keys = KeyExchange::Ring;
   friend bool operator==(const Strategy&, const Strategy&) = default;
 };
 

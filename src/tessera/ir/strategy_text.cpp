@@ -87,6 +87,8 @@ class StrategyLine {
       to.buckets.pins.push_back({parameters, number_behind("", group)});
     } else if (key_ == "gather") {
       to.gather = parse_word<GatherScope>(kGatherScopes, rest_, "scope of gathering");
+    } else if (key_ == "keys") {
+      to.keys = parse_word<KeyExchange>(kKeyExchanges, rest_, "exchange of keys");
     } else if (key_ == "recompute") {
       const auto [blocks, what] = split_last();
       to.recompute.push_back(
@@ -184,6 +186,7 @@ std::string to_text(const Strategy& strategy) {
   for (const BucketPin& pin : strategy.buckets.pins)
     out += text("group ", pin.parameters, " ", pin.group, "\n");
   if (strategy.gather != GatherScope::Block) out += text("gather ", to_text(strategy.gather), "\n");
+  if (strategy.keys != KeyExchange::Ring) out += text("keys ", to_text(strategy.keys), "\n");
   return out;
 }
 

@@ -327,6 +327,7 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
   if (batch == BatchSplit::Cut) out.pins.push_back({"*.residual", residual, /*optional=*/true});
   out.offload = c.offload;
   out.gather = c.gather;
+  out.keys = c.keys;
   out.buckets = {c.bucket_mb << 20, {}};
   if (c.gradient_groups > 0) {
     const std::vector<std::string> blocks = layer_blocks(model);

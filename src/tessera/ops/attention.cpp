@@ -59,8 +59,9 @@ std::string extra_operands(const OpCall& c, int first) {
 /// products, in multiply-adds.
 double score_products(const OpCall& c, const TensorType& q, const TensorType& k) {
   const Shape& size = q.shape;
+  const double given = c.number_or("pairs", 0);
   return static_cast<double>(size[0] * size[2] * size[3] * size[4]) *
-         sight_of(c).pairs(size[1], k.shape[1]);
+         (given > 0 ? given : sight_of(c).pairs(size[1], k.shape[1]));
 }
 
 /// Of queries and keys of one head; that of scores and values has the same work.
@@ -93,7 +94,10 @@ constexpr AttrDefs kAttrs = {
     {"key", AttrKind::Text},       // of dropout
     {.name = "window", .kind = AttrKind::Int, .optional = true},
     {.name = "cap", .kind = AttrKind::Float, .optional = true},
-    {.name = "slopes", .kind = AttrKind::Bool, .optional = true}};  // true: they are an operand
+    {.name = "slopes", .kind = AttrKind::Bool, .optional = true},  // true: they are an operand
+    // Of a query and a key that it sees, where there are other keys than those of these queries;
+    // the mean of all ranks.
+    {.name = "pairs", .kind = AttrKind::Float, .optional = true}};
 
 }  // namespace
 

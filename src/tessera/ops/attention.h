@@ -42,6 +42,11 @@ AttentionResult attention(Value q, Value k, Value v, Value mask, Value step,
 // attention_grad (dy, q, k, v, y, logsumexp[, mask][, slopes][, step]) -> (dq, dk, dv).
 extern const OpDef kAttention, kAttentionGrad;
 
+/// merge_attention (y, logsumexp, y_b, logsumexp_b) -> (y, logsumexp): attention over two sets of
+/// keys, from that over each. y [b, s, g, r, e] and all logsumexp [b, g, r, s] are f32 where y_b
+/// has 16 bits. Passes insert it.
+extern const OpDef kMergeAttention;
+
 /// Rotates channel pairs (i, i + p) of `x` by position * rates[i], i < p, and multiplies them by
 /// `factor`: rotary embedding, RoPE. Channels from 2p on stay as they are.
 ///

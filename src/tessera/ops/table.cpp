@@ -45,7 +45,7 @@ constinit const std::array kOps = {
     &kDropout, &kRandomUniform, &kRandomNormal, &kRandomTruncatedNormal,
     // contraction, normalisation, attention, loss
     &kMatmul, &kLayerNorm, &kLayerNormGrad, &kRmsNorm, &kRmsNormGrad, &kSoftmax, &kCrossEntropy,
-    &kCrossEntropyGrad, &kLogSoftmax, &kAttention, &kAttentionGrad, &kRope,
+    &kCrossEntropyGrad, &kLogSoftmax, &kAttention, &kAttentionGrad, &kMergeAttention, &kRope,
     // optimizer updates
     &kAdam, &kLambDirection, &kSgd,
     // made by passes

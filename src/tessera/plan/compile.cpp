@@ -20,6 +20,7 @@
 #include "tessera/passes/place_chunks.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/recompute.h"
+#include "tessera/passes/ring_attention.h"
 #include "tessera/passes/simplify.h"
 #include "tessera/passes/stage_partition.h"
 #include "tessera/passes/strips.h"
@@ -247,6 +248,11 @@ class RankPlan {
     return out;
   }
 
+  /// With keys and values that travel.
+  Program ringed(const std::string& name, Program program) const {
+    return passes(name)("ring_attention", [&] { return ring_attention(std::move(program)); });
+  }
+
   /// With few all_reduces of gradients.
   Program joined(const std::string& name, Program program, const BucketStrategy& buckets) const {
     return passes(name)("bucket", [&] { return bucket(std::move(program), buckets); });
@@ -347,6 +353,8 @@ std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& devi
     std::optional<StagePartition> parts;
     for (const std::unique_ptr<RankPlan>& plan : plans) {
       Program program = plan->part(source.name, graph, pipeline, parts);
+      if (source.strategy.keys == KeyExchange::Ring)
+        program = plan->ringed(source.name, std::move(program));
       if (source.strategy.buckets.any())
         program = plan->joined(source.name, std::move(program), source.strategy.buckets);
       if (plan == plans.back()) parts.reset(), graph = {};  // large, and read no more

@@ -50,14 +50,16 @@ class Overlap {
   void widen_exchanges(int r) {
     const ValueTable<std::int32_t> deadline = deadlines(r, /*through_copies=*/true);
     std::vector<Busy*> growing, shrinking;
+    std::vector<std::pair<Busy*, std::int32_t>> permutes;  // with their deadlines
     for (NodeId id = 0; id < graph(r).size(); ++id) {
       const Node& node = graph(r).node(id);
       if (node.op->part != nullptr) join(r, id);
       if (!node.op->traits.exchanges) continue;
       const std::int64_t in = graph(r).type(node.inputs[0]).bytes(), out = node.type().bytes();
       const bool in_place = node.op->in_place[0].result == 0;
-      if (in == out && !in_place) continue;
       Busy& busy = time_.busy[at(r)][at(id)];
+      if (node.op == &kPermute) permutes.push_back({&busy, deadline[{id, 0}]});
+      if (in == out && !in_place) continue;
       const ValueId from = source(r, node.inputs[0]);
       const bool lies_there = in_place && from == node.inputs[0];
       busy = {ready(r, from, lies_there), deadline[{id, 0}]};
@@ -65,6 +67,11 @@ class Overlap {
     }
     start_one_ahead(growing, time_.begins[at(r)]);
     end_one_behind(shrinking);
+    std::int32_t next = std::numeric_limits<std::int32_t>::max();
+    for (auto permute = permutes.rbegin(); permute != permutes.rend(); ++permute) {
+      auto& [busy, last] = *permute;
+      busy->last = next = std::max(busy->last, std::min(last, next));
+    }
   }
 
   /// A bucket exists as soon as the last of its operands does. It is summed in place.

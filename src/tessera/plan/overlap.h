@@ -12,10 +12,12 @@ namespace tessera {
 ///   the result replaces its operand        no more memory is held: it may take the whole time
 ///   the result is larger (all_gather)      begins one ahead
 ///   the result is smaller (reduce_scatter) ends one behind
-///   both have one size                     it starts and ends at its node
+///   both have one size                     it starts at its node; a permute ends before the first
+///                                          node that reads its result, any other at once
 ///   a copy that this region reads          begins one ahead, among those to the same memory
 ///   a copy that it does not read           ends one behind, among those to the same memory
 ///
+/// Permutes end in the order in which they start, as messages between two ranks do.
 /// One ahead: it does not start before the one ends whose result is read before its own. Those
 /// whose results are first read by one node start together.
 /// One behind: it ends at the latest when the next one starts. Those that start together, as their

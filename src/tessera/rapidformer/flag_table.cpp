@@ -140,6 +140,7 @@ constexpr FlagRow kRows[] = {
     same("tensor-model-parallel-size", "N"),
     same("pipeline-model-parallel-size", "N"),
     same("context-parallel-size", "N"),
+    same("cp-comm-type", "NAME"),
     same("sequence-parallel", ""),
     {"num-virtual-stages-per-pipeline-rank", "N", Read, "virtual-pipeline-stages", "", "with --pipeline-schedule interleaved"},
     {"num-layers-per-virtual-pipeline-stage", "N", Read, "virtual-pipeline-stages", "", "layers / stages / N, with --pipeline-schedule interleaved"},

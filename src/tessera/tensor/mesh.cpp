@@ -73,8 +73,9 @@ std::int64_t Mesh::ranks() const {
   return n;
 }
 
-std::string axis_part(std::string_view axis, std::int64_t before, std::int64_t size) {
-  return text(axis, "__", before, "x", size);
+std::string axis_part(std::string_view axis, std::int64_t before, std::int64_t size,
+                      std::int64_t turned) {
+  return text(axis, "__", before, "x", size, turned == 0 ? "" : text("t", turned));
 }
 
 std::optional<AxisPart> parse_axis_part(std::string_view name) {
@@ -82,6 +83,7 @@ std::optional<AxisPart> parse_axis_part(std::string_view name) {
   if (mark == std::string_view::npos) return std::nullopt;
   const std::size_t by = name.find('x', mark);
   if (by == std::string_view::npos) return std::nullopt;
+  const std::size_t turn = std::min(name.find('t', by), name.size());
   AxisPart out{name.substr(0, mark)};
   const auto read = [](std::string_view digits, std::int64_t& to) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), to);
@@ -89,7 +91,10 @@ std::optional<AxisPart> parse_axis_part(std::string_view name) {
            to <= Mesh::kMaxSize;
   };
   if (!read(name.substr(mark + 2, by - mark - 2), out.before) ||
-      !read(name.substr(by + 1), out.size) || out.before > Mesh::kMaxSize / out.size)
+      !read(name.substr(by + 1, turn - by - 1), out.size) || out.before > Mesh::kMaxSize / out.size)
+    return std::nullopt;
+  const bool turns = turn < name.size();
+  if (turns && (!read(name.substr(turn + 1), out.turned) || out.turned >= out.size))
     return std::nullopt;
   return out;
 }

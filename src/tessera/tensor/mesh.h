@@ -52,11 +52,13 @@ class Mesh {
 
 /// The name of a part of an axis: its coordinate taken apart into (before, size, rest), major
 /// first. axis_part("tp", 2, 3) of tp=12 is "tp__2x3": coordinate / 2 % 3. It can shard dims and
-/// form groups like an axis.
-std::string axis_part(std::string_view axis, std::int64_t before, std::int64_t size);
+/// form groups like an axis. A part may be turned: its coordinates are `turned` smaller, and begin
+/// at the end again below 0. axis_part("cp", 1, 4, 1) of cp=4 is "cp__1x4t1": 3, 0, 1, 2.
+std::string axis_part(std::string_view axis, std::int64_t before, std::int64_t size,
+                      std::int64_t turned = 0);
 struct AxisPart {
   std::string_view axis;
-  std::int64_t before = 1, size = 1;
+  std::int64_t before = 1, size = 1, turned = 0;
 };
 /// None if the name is not of that form.
 std::optional<AxisPart> parse_axis_part(std::string_view name);

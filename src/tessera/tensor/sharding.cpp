@@ -116,7 +116,8 @@ std::int64_t coordinate(const Mesh& mesh, const Coordinates& at, std::string_vie
   const std::optional<AxisPart> part = parse_axis_part(axis);
   const auto found = part ? at.find(part->axis) : at.end();
   if (found == at.end()) return 0;
-  return found->second / (mesh.size(part->axis) / (part->before * part->size)) % part->size;
+  const std::int64_t rest = mesh.size(part->axis) / (part->before * part->size);
+  return (found->second / rest + part->size - part->turned) % part->size;
 }
 
 std::vector<std::int64_t> ranks_along(const Mesh& mesh, const std::vector<std::string>& axes,
@@ -158,9 +159,17 @@ std::vector<std::int64_t> position(const Sharding& sharding, const Coordinates& 
     for (const std::string& axis : axes)
       out.back() = out.back() * mesh.size(axis) + coordinate(axis);
   }
+  const auto cuts = [&](const std::string& axis) {  // it, or all of it turned
+    return std::ranges::any_of(sharding.dims, [&](const std::vector<std::string>& names) {
+      return std::ranges::any_of(names, [&](const std::string& name) {
+        const std::optional<AxisPart> turned = parse_axis_part(name);
+        return name == axis || (turned && turned->axis == axis && turned->size == mesh.size(axis));
+      });
+    });
+  };
   std::int64_t part = 0, copy = 0;
   for (const std::string& axis : among) {
-    if (sharding.dim_of(axis) >= 0) continue;
+    if (cuts(axis)) continue;
     std::int64_t& count = sharding.is_partial(axis) ? part : copy;
     count = count * mesh.size(axis) + coordinate(axis);
   }

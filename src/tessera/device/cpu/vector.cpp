@@ -41,6 +41,7 @@ constinit const KernelEntry kVectorKernels[] = {
     {&kLambDirection, make_lamb},
     {&kSgd, make_sgd, Isa::Baseline, kAnyDType},
     {&kRope, make_rope},
+    {&kMergeAttention, make_merge_attention, Isa::Baseline, kAnyDType},
     {&kGather, make_gather, Isa::Baseline, kAnyDType},
     {&kPick, make_pick, Isa::Baseline, kAnyDType},
     {&kScatterAdd, make_scatter_add},

@@ -24,6 +24,7 @@ std::unique_ptr<Kernel> make_adam(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_lamb(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_sgd(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_rope(const KernelRequest& request, Pool& pool);
+std::unique_ptr<Kernel> make_merge_attention(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_gather(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_pick(const KernelRequest& request, Pool& pool);
 std::unique_ptr<Kernel> make_scatter_add(const KernelRequest& request, Pool& pool);

@@ -271,9 +271,28 @@ void write_attention_grad(Writing& w) {
   w.out(code.convert(code.slice(ends[2], 1, 0, h.keys), w.result_element(2)));
 }
 
+/// (y, logsumexp, y_b, logsumexp_b) -> (y, logsumexp).
+void write_merge_attention(Writing& w) {
+  Code& code = w.code;
+  const Value a = w.in(1), b = w.in(3);
+  const Value top = code.binary("maximum", a, b), none = eq(top, kNothing);
+  const Value safe = code.select(none, 0.0, top);  // of a row that sees no key
+  const Value of_a = code.exp(a - safe), of_b = code.exp(b - safe), total = of_a + of_b;
+  const Value divisor = code.select(none, 1.0, total);
+  const auto weighted = [&](const Value& y, const Value& share) {
+    const Value rows = code.transpose(share / divisor, {0, 3, 1, 2});  // [b, s, g, r]
+    Shape shape = y.shape();
+    shape[4] = 1;
+    return code.wide(y) * code.broadcast(code.reshape(rows, shape), y.shape());
+  };
+  w.out(weighted(w.in(0), of_a) + weighted(w.in(2), of_b));
+  w.out(code.log(total) + safe);
+}
+
 constinit const Emission kAttentions[] = {
     {&kAttention, write_attention, "", Numbers::AsTheyAre, Source::Formula},
     {&kAttentionGrad, write_attention_grad, "", Numbers::AsTheyAre, Source::Formula},
+    {&kMergeAttention, write_merge_attention, "", Numbers::AsTheyAre, Source::Formula},
 };
 
 }  // namespace
