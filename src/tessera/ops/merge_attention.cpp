@@ -10,7 +10,7 @@ namespace tessera {
 
 namespace {
 
-TensorTypes infer(const OpCall& c) {
+TensorTypes merged_types(const OpCall& c) {
   const TensorType &y = c.in(0), &logsumexp = c.in(1), &more = c.in(2);
   const bool fits = more.ndim() == 5 && is_float(more.dtype);
   const Shape& size = more.shape;
@@ -25,7 +25,7 @@ TensorTypes infer(const OpCall& c) {
 }
 
 template <typename T>
-void reference(RefCall& c) {
+void merge_reference(RefCall& c) {
   const Shape& size = c.in_shape(0);
   const std::int64_t S = size[1], G = size[2], R = size[3], E = size[4];
   const T *y = c.in<T>(0), *logsumexp = c.in<T>(1), *more = c.in<T>(2), *of_more = c.in<T>(3);
@@ -44,13 +44,13 @@ void reference(RefCall& c) {
 constinit const OpDef kMergeAttention = {
     .name = "merge_attention",
     .doc = "Attention over two sets of keys, from that over each: (y, logsumexp) of both.",
-    .infer = infer,
+    .infer = merged_types,
     .factors = [](const OpCall& c) -> Factors {
-      return Factors::parse("b s g r e, b g r s, b s g r e, b g r s -> b s g r e, b g r s | e:whole",
-                            c.ndims());
+      return Factors::parse(
+          "b s g r e, b g r s, b s g r e, b g r s -> b s g r e, b g r s | e:whole", c.ndims());
     },
     .flops = [](const OpCall& c) -> double { return 3 * static_cast<double>(c.in(0).numel()); },
-    .reference = {reference<float>, reference<double>},
+    .reference = {merge_reference<float>, merge_reference<double>},
     .in_place = {InPlace{0, 0}, InPlace{1, 1}},
     .statistics = 1u << 0 | 1u << 1 | 1u << 3,
 };
