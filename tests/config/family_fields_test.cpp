@@ -55,6 +55,7 @@ constexpr OtherValue kOtherValues[] = {
     {"image-channels", "1"},
     {"classes", "4"},
     {"classifier-dropout", "0.25"},
+    {"pooling", "mean"},
     {"doc-stride", "1"},
     {"max-answer-length", "3"},
     {"norm-eps", "0.001"},

@@ -19,9 +19,11 @@ Value encoder_logits(const ModelConfig& c, const MaskedModel& model, const TaskV
   const LinearOptions plain{true, init_of(c)};
   const double rate = classifier_dropout(c);
   const FirstRowHead& head = model.text_head;
-  Value features = first_rows(encode_tokens(c, model, in, pass).rows);
+  const Value rows = encode_tokens(c, model, in, pass).rows;
+  const bool mean = model.may_pool && c.pooling == kMeanPooling;
+  Value features = mean ? mean_rows(rows, in.at("mask")) : first_rows(rows);
   if (head.drops_twice) features = dropout_layer(features, rate, pass.step, "classifier.dropout");
-  features = pooled(c, head, features);
+  features = pooled(c, model, features);
   features = dropout_layer(features, rate, pass.step,
                            head.drops_twice ? "classifier.dropout_out" : "dropout");
   return linear(features, head.out, class_count(c), plain);
@@ -45,6 +47,9 @@ void find_classifier_problems(const ModelConfig& c, FieldProblems& problems) {
     problems.add({"classifier-dropout"},
                  text("classifier-dropout is ", c.classifier_dropout,
                       "; it must be at least 0 and less than 1, or -1 for the rate of dropout"));
+  if (c.pooling != kFirstPooling && c.pooling != kMeanPooling)
+    problems.add({"pooling"}, text("pooling is '", c.pooling, "'; it can be ", kFirstPooling, ", ",
+                                   kMeanPooling));
 }
 
 Task sequence_classification(const ModelConfig& c, TextClassifier classifier) {

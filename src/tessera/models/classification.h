@@ -36,7 +36,10 @@ double classifier_dropout(const ModelConfig& config);
 
 /// FamilyTask::reads and find_problems of tasks that classify texts.
 inline constexpr ReadField kClassesReads[] = {{"classes"}};
-inline constexpr ReadField kClassifierReads[] = {{"classes"}, {"classifier-dropout"}};
+inline constexpr ReadField kClassifierReads[] = {{"classes"}, {"classifier-dropout"}, {"pooling"}};
+constexpr std::span<const ReadField> classifier_reads(const MaskedModel& model = {}) {
+  return std::span(kClassifierReads).first(model.may_pool ? 3 : 2);
+}
 void find_classifier_problems(const ModelConfig& config, FieldProblems& problems);
 
 /// Judges logits [batch, classes], by the name "logits", of held-out samples of these labels;

@@ -32,6 +32,9 @@ class FamilyRef {
   const ModelFamily* family_;
 };
 
+/// ModelConfig::pooling, as Hugging Face's config.json has it.
+inline constexpr const char *kFirstPooling = "cls", *kMeanPooling = "mean";
+
 /// The sizes of a Transformer. A family reads some of them: ModelFamily::reads.
 struct ModelConfig {
   FamilyRef family = {};
@@ -91,9 +94,10 @@ struct ModelConfig {
   std::int64_t doc_stride = 128;        // tokens that two windows of a long text share
   std::int64_t max_answer_length = 30;  // tokens of a predicted answer, at most
   // Of models that classify:
-  std::int64_t classes = 0;        // 0: as many as the data has labels
-  double classifier_dropout = -1;  // before the classifier of texts; -1: as dropout
-  double init_std = 0.02;          // of weights; residual projections get init_std / sqrt(2 layers)
+  std::int64_t classes = 0;             // 0: as many as the data has labels
+  double classifier_dropout = -1;       // before the classifier of texts; -1: as dropout
+  std::string pooling = kFirstPooling;  // the row that it reads: of the first token, or of all
+  double init_std = 0.02;  // of weights; residual projections get init_std / sqrt(2 layers)
 
   std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }
   double attention_rate() const { return attention_dropout < 0 ? dropout : attention_dropout; }

@@ -13,7 +13,8 @@ namespace tessera {
 TransformerLayer encoder_layer_of(const ModelConfig& c, const MaskedModel& model) {
   TransformerLayer out = layer_of(c);
   out.feed_forward = model.feed_forward;
-  out.post_norm = out.bias = true;
+  out.post_norm = !model.pre_norm;
+  if (model.pre_norm) out.residual_init = residual_init(out.init, 2 * c.layers);
   return out;
 }
 
@@ -43,8 +44,9 @@ EmbeddingResult encoder_embedding(const ModelConfig& c, const MaskedModel& model
         ids.builder().state("weight", {DType::F32, table, {}}, Role::Parameter, init.of(table));
     out.rows = out.rows + (model.types == 1 ? weight : slice(weight, 0, 0, 1));
   }
-  out.rows = learned_positions(out.rows, "position", c.most_positions(), init, {}, {},
-                               model.unread_positions);
+  if (model.positions)
+    out.rows = learned_positions(out.rows, "position", c.most_positions(), init, {}, {},
+                                 model.unread_positions);
   return out;
 }
 
@@ -72,8 +74,11 @@ EncodedTokens encode_tokens(const ModelConfig& c, const MaskedModel& model, cons
   for (std::int64_t i = 0; i < c.layers; ++i) {
     Scope scope(builder, text("layers.", i));
     if (model.shared_layers && i > 0) scope.share_states("layers.0");
-    x = encoder_layer(x, layer, visible, pass);
+    TransformerLayer at = layer_at(layer, c, i);
+    at.bare = model.bare_first && i == 0;
+    x = encoder_layer(x, at, visible, pass);
   }
+  if (model.pre_norm) x = norm(x, "norm", layer);
   return {x, token};
 }
 
@@ -85,8 +90,19 @@ Value first_rows(Value x) {
   return reshape(rows_at(x, zero), {batch, x.shape()[2]});
 }
 
-Value pooled(const ModelConfig& c, const FirstRowHead& head, Value rows) {
-  return head.activation(linear(rows, head.dense, c.width, {true, init_of(c)}));
+Value mean_rows(Value x, Value mask) {
+  const std::int64_t batch = x.shape()[0], tokens = x.shape()[1];
+  const Value seen = cast(not_equal(mask, x.builder().constant(0, mask.dtype())), DType::F32);
+  const Value count = maximum(sum(seen, 1, KeepDim::Yes), x.builder().constant(1, DType::F32));
+  const Value of_each = reshape(cast(seen, x.dtype()), {batch, 1, tokens});
+  return reshape(matmul(of_each, x), {batch, x.shape()[2]}) / cast(count, x.dtype());
+}
+
+Value pooled(const ModelConfig& c, const MaskedModel& model, Value rows) {
+  const TransformerLayer layer = encoder_layer_of(c, model);
+  const FirstRowHead& head = model.text_head;
+  rows = head.activation(linear(rows, head.dense, c.width, {head.bias, layer.residual_init}));
+  return head.norm.empty() ? rows : norm(rows, head.norm, layer);
 }
 
 namespace {

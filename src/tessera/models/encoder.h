@@ -13,16 +13,18 @@
 
 namespace tessera {
 
-/// What tells the class of a text by its first row: out(activation(dense(row))), with dropout
+/// What tells the class of a text by its first row: out(norm(activation(dense(row)))), with dropout
 /// before `out`, or before both.
 struct FirstRowHead {
-  std::string_view dense = "pooler", out = "classifier";  // blocks
+  std::string_view dense = "pooler", norm = "", out = "classifier";  // blocks; empty: no norm
   Value (*activation)(Value x) = [](Value x) { return tanh(x); };
   bool drops_twice = false;
+  bool bias = true;        // of dense
+  bool on_tokens = false;  // all but `out` is a part of the heads that judge tokens too
 };
 /// RoBERTa's, and those of the encoders that have no pooler.
 constexpr FirstRowHead classifier_block(Value (*activation)(Value x)) {
-  return {"classifier.dense", "classifier.out_proj", activation, true};
+  return {"classifier.dense", "", "classifier.out_proj", activation, true};
 }
 
 /// Whether tables are embedding_width wide, and a product makes the width of it.
@@ -35,16 +37,21 @@ struct MaskedModel {
   std::int64_t types = 2;             // of tokens; 0: there is no table of them
   bool doubled_separator = false;     // between two texts, where no tokenizer says otherwise
   std::int64_t unread_positions = 0;  // rows of the table of positions before the first token's
+  bool positions = true;              // there is a table of them
   bool relative = false;              // layers add numbers of T5's kinds of distances to scores
   bool sentence_files = false;        // token files of sentences train it too, as Megatron-LM's
   FeedForward feed_forward = FeedForward::GeluErf;  // of layers; the head has the same GELU
   NarrowTables narrow = NarrowTables::Never;
-  bool shared_layers = false;         // all layers have the weights of the first
-  FirstRowHead text_head = {};        // of texts' classes
-  bool drops_before_answers = false;  // what tells the ends of answers has dropout before it
+  bool shared_layers = false;   // all layers have the weights of the first
+  bool pre_norm = false;        // norms before each part, and one behind the last layer
+  bool bare_first = false;      // attention of the first layer reads what the tables say
+  bool may_pool = false;        // `pooling` says which row tells the class of a text
+  FirstRowHead text_head = {};  // of texts' classes
+  std::string_view answers = "qa_outputs";  // the block that tells the ends of answers
+  bool drops_before_answers = false;        // which has dropout before it
 };
 
-/// Sizes of the layers; norms stand behind each part, and there are biases.
+/// Sizes of the layers, and where their norms stand.
 TransformerLayer encoder_layer_of(const ModelConfig& config, const MaskedModel& model);
 
 /// How wide the tables of tokens, types and positions are.
@@ -55,7 +62,7 @@ struct EncodedTokens {
   Value table;  // of tokens [vocabulary, table width]
 };
 /// Embedding and layers. Inputs: ids, mask [b, s] of i32, 0 at padding; and types [b, s], or all
-/// tokens have the first one. Blocks: embed, layers.N.
+/// tokens have the first one. Blocks: embed, layers.N; norm, of pre_norm.
 EncodedTokens encode_tokens(const ModelConfig& config, const MaskedModel& model,
                             const TaskValues& inputs, const Pass& pass);
 
@@ -64,8 +71,10 @@ EncodedTokens encode_tokens(const ModelConfig& config, const MaskedModel& model,
 Value rows_at(Value x, Value positions);
 /// The first row of each sample of x [b, s, d]: [b, d].
 Value first_rows(Value x);
-/// activation(dense(rows)), rows as first_rows makes them: [b, d].
-Value pooled(const ModelConfig& config, const FirstRowHead& head, Value rows);
+/// The mean over those tokens of each sample whose mask [b, s] is not 0: [b, d].
+Value mean_rows(Value x, Value mask);
+/// What `out` of MaskedModel::text_head reads, but for dropout: rows [..., d] -> [..., d].
+Value pooled(const ModelConfig& config, const MaskedModel& model, Value rows);
 
 /// What stands around the texts of a sample, and behind them.
 struct SampleFrame {

@@ -33,13 +33,17 @@ TransformerLayer layer_of(const ModelConfig& config) {
   return out;
 }
 
+bool has_window(const ModelConfig& c, std::int64_t i) {
+  if (c.window == 0 || !reads_field(c, "window")) return false;
+  if (c.global_every == 0 || !reads_field(c, "global-every")) return true;
+  return (i + (c.family->first_sees_all ? 0 : 1)) % c.global_every != 0;
+}
+
 TransformerLayer layer_at(TransformerLayer layer, const ModelConfig& c, std::int64_t i) {
-  const auto reads = [&](std::string_view field) { return reads_field(c, field); };
-  const bool sees_all =
-      reads("global-every") && c.global_every > 0 && (i + 1) % c.global_every == 0;
-  if (c.window == 0 || sees_all || !reads("window")) return layer;
+  if (!has_window(c, i)) return layer;
   if (c.window < c.context) layer.window = c.window;
-  if (c.local_rope_base > 0 && reads("local-rope-base")) layer.rope = {.base = c.local_rope_base};
+  if (c.local_rope_base > 0 && reads_field(c, "local-rope-base"))
+    layer.rope = {.base = c.local_rope_base};
   return layer;
 }
 

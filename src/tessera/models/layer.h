@@ -11,6 +11,8 @@ WeightInit init_of(const ModelConfig& config);
 
 /// The family's layer with the sizes, rates and first values of `config`.
 TransformerLayer layer_of(const ModelConfig& config);
+/// Whether layer `i` of a stack has a window, be it as wide as the samples.
+bool has_window(const ModelConfig& config, std::int64_t i);
 /// The same layer as number `i` of a stack, some of which have windows. A window as wide as the
 /// samples is none.
 TransformerLayer layer_at(TransformerLayer layer, const ModelConfig& config, std::int64_t i);

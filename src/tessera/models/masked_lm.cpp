@@ -23,18 +23,25 @@ MaskedLogits masked_transformer(const ModelConfig& c, const MaskedModel& model, 
   const auto [x, token] = encode_tokens(c, model, in, pass);
   Builder& builder = x.builder();
   MaskedLogits out;
+  const auto predicted = [&] {
+    return c.masked_positions > 0 ? rows_at(x, in.at("masked_positions")) : x;
+  };
+  Value rows;
+  if (model.text_head.on_tokens) rows = pooled(c, model, predicted());
   {
     const Scope scope(builder, "mlm");
-    const GeluForm form =
-        model.feed_forward == FeedForward::GeluErf ? GeluForm::Erf : GeluForm::Tanh;
-    Value rows = c.masked_positions > 0 ? rows_at(x, in.at("masked_positions")) : x;
-    rows = norm(gelu(linear(rows, "dense", table_width(c, model), plain), form), "norm", layer);
+    if (!rows.valid()) {
+      const GeluForm form =
+          model.feed_forward == FeedForward::GeluErf ? GeluForm::Erf : GeluForm::Tanh;
+      rows = linear(predicted(), "dense", table_width(c, model), plain);
+      rows = norm(gelu(rows, form), "norm", layer);
+    }
     const Value bias = builder.state("bias", {DType::F32, {c.vocabulary}, {}}, Role::Parameter,
                                      {Init::Kind::Constant, 0});
     out.tokens = matmul(rows, token, {.trans_b = true}) + bias;
   }
   if (parts == SampleParts::One) return out;
-  out.second = linear(pooled(c, model.text_head, first_rows(x)), model.second, 2, plain);
+  out.second = linear(pooled(c, model, first_rows(x)), model.second, 2, plain);
   return out;
 }
 

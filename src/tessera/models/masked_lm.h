@@ -54,10 +54,10 @@ inline constexpr FamilyTask kMaskedTasks[] = {
      [](const ModelConfig& config) {
        return sequence_classification(config, encoder_classifier(config, kModel));
      },
-     kClassifierReads, find_classifier_problems, /*head=*/"classifier"},
+     classifier_reads(kModel), find_classifier_problems, /*head=*/"classifier"},
     {kTokenClassification,
      [](const ModelConfig& config) { return encoder_token_classification(config, kModel); },
-     kClassifierReads, find_classifier_problems, /*head=*/"classifier"},
+     classifier_reads(), find_classifier_problems, /*head=*/"classifier"},
     {kQuestionAnswering,
      [](const ModelConfig& config) { return encoder_question_answering(config, kModel); },
      question_reads(kModel), find_question_problems},

@@ -41,9 +41,10 @@ Task encoder_question_answering(const ModelConfig& c, const MaskedModel& model) 
   out.means = {{"start_loss", 0.5}, {"end_loss", 0.5}};
   out.measure = [c, model](const TaskValues& in, const Pass& pass) -> Measured {
     Value x = encode_tokens(c, model, in, pass).rows;
+    if (model.text_head.on_tokens) x = pooled(c, model, x);
     if (model.drops_before_answers)
       x = dropout_layer(x, classifier_dropout(c), pass.step, "dropout");
-    const Value both = linear(x, "qa_outputs", 2, {true, init_of(c)});
+    const Value both = linear(x, model.answers, 2, {true, init_of(c)});
     const Shape rows{x.shape()[0], c.context};
     const Value start = reshape(slice(both, 2, 0, 1), rows),
                 end = reshape(slice(both, 2, 1, 1), rows);

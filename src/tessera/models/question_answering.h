@@ -7,7 +7,7 @@
 namespace tessera {
 
 /// A linear layer on each token says how likely an answer begins and ends there, as in
-/// transformers' ...ForQuestionAnswering (block qa_outputs). Inputs and samples: those of
+/// transformers' ...ForQuestionAnswering (block MaskedModel::answers). Inputs and samples: those of
 /// data/question_rows.h. Loss: the mean of the mean cross-entropies of the first and of the last
 /// token over all positions. Predicted: start, end [batch, context], the logits of each. Judged by
 /// answer_judge.

@@ -9,7 +9,8 @@ namespace {
 
 Value token_logits(const ModelConfig& c, const MaskedModel& model, const TaskValues& in,
                    const Pass& pass) {
-  const Value x = encode_tokens(c, model, in, pass).rows;
+  Value x = encode_tokens(c, model, in, pass).rows;
+  if (model.text_head.on_tokens) x = pooled(c, model, x);
   const Value features = dropout_layer(x, classifier_dropout(c), pass.step, "dropout");
   return linear(features, "classifier", class_count(c), {true, init_of(c)});
 }

@@ -179,7 +179,7 @@ Value seen_from(Value position, std::int64_t b, std::int64_t n, std::int64_t roo
                           iota(builder, shape, 2, DType::I32, where), true, window);
 }
 
-/// One part of a layer, added to the residual stream.
+/// One part of a layer, added to the residual stream. Without a name of the norm, there is none.
 template <typename Part>
 Value added(Value x, std::string_view norm_name, const TransformerLayer& layer, const Part& part,
             Where where) {
@@ -187,7 +187,7 @@ Value added(Value x, std::string_view norm_name, const TransformerLayer& layer, 
   if (layer.post_norm) {
     y = norm(x + part(x), norm_name, layer, where);
   } else {
-    y = part(norm(x, norm_name, layer, where));
+    y = part(norm_name.empty() ? x : norm(x, norm_name, layer, where));
     if (layer.norm_out) y = norm(y, text(norm_name, "_out"), layer, where);
     y = x + y;
   }
@@ -198,8 +198,8 @@ Value added(Value x, std::string_view norm_name, const TransformerLayer& layer, 
 Value attention_part(Value x, const TransformerLayer& layer, const Visible& visible,
                      const Pass& pass, Where where) {
   return added(
-      x, "norm1", layer, [&](Value y) { return self_attention(y, layer, visible, pass, where); },
-      where);
+      x, layer.bare ? "" : "norm1", layer,
+      [&](Value y) { return self_attention(y, layer, visible, pass, where); }, where);
 }
 
 Value dropped_feed_forward(Value x, const TransformerLayer& layer, const Pass& pass, Where where) {
@@ -331,18 +331,22 @@ Value feed_forward(Value x, const TransformerLayer& layer, const Pass& pass, Whe
   const bool bias = layer.bias || layer.ffn_bias;
   const LinearOptions wide{bias, layer.init}, down{bias, layer.residual_init};
   const auto up = [&] { return linear(x, "up", hidden, wide, where); };  // [b, s, d] -> [b, s, h]
+  const auto gated = [&](const auto& activation) {
+    const Value gate = linear(x, "gate", hidden, wide, where);  // [b, s, h]
+    return activation(gate) * up();
+  };
   Value y;
   switch (layer.feed_forward) {
     case FeedForward::Relu: y = relu(up()); break;
     case FeedForward::GeluErf: y = gelu(up(), GeluForm::Erf); break;
     case FeedForward::GeluTanh: y = gelu(up(), GeluForm::Tanh); break;
-    case FeedForward::SwiGlu:
-    case FeedForward::GeGlu: {
-      const Value gate = linear(x, "gate", hidden, wide, where);  // [b, s, h]
-      const bool swish = layer.feed_forward == FeedForward::SwiGlu;
-      y = (swish ? silu(gate) : gelu(gate, GeluForm::Tanh)) * up();
+    case FeedForward::SwiGlu: y = gated([](Value gate) { return silu(gate); }); break;
+    case FeedForward::GeGlu:
+      y = gated([](Value gate) { return gelu(gate, GeluForm::Tanh); });
       break;
-    }
+    case FeedForward::GeGluErf:
+      y = gated([](Value gate) { return gelu(gate, GeluForm::Erf); });
+      break;
   }
   y = dropout_layer(y, layer.activation_dropout, pass.step, "activation_dropout", where);
   return linear(y, "down", width, down, where);  // [b, s, h] -> [b, s, d]

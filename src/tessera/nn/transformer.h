@@ -13,8 +13,8 @@ namespace tessera {
 /// RmsPlusOne: RMS norm times 1 + weight.
 enum class NormKind { Layer, Rms, RmsPlusOne };
 /// Relu and the two forms of GELU: down(act(up(x))). SwiGlu: down(silu(gate(x)) * up(x)); GeGlu:
-/// the same with GELU by tanh.
-enum class FeedForward { Relu, GeluErf, GeluTanh, SwiGlu, GeGlu };
+/// the same with GELU by tanh; GeGluErf: by erf.
+enum class FeedForward { Relu, GeluErf, GeluTanh, SwiGlu, GeGlu, GeGluErf };
 
 /// One layer. Its width is that of its input.
 struct TransformerLayer {
@@ -29,6 +29,7 @@ struct TransformerLayer {
   NormKind norm = NormKind::Layer;
   double norm_eps = 1e-5;
   bool post_norm = false;  // norm(x + f(x)), as in the first Transformer; else x + f(norm(x))
+  bool bare = false;       // of pre-norm, attention reads x itself: there is no norm1
   bool norm_out = false;   // x + norm(f(norm(x))): what each part adds is normed too
   bool parallel = false;   // x + attention(norm(x)) + feed_forward(norm(x))
   bool one_norm = false;   // of parallel parts, for both
@@ -126,12 +127,12 @@ Value cross_attention(Value x, const Encoded& encoded, const TransformerLayer& l
 void keep_encoded(const Encoded& encoded, std::int64_t width, const TransformerLayer& layer,
                   Where where = Where::here());
 
-/// Parameters: up, down and, for SwiGlu and GeGlu, gate.
+/// Parameters: up, down and, for SwiGlu, GeGlu and GeGluErf, gate.
 Value feed_forward(Value x, const TransformerLayer& layer, const Pass& pass = {},
                    Where where = Where::here());
 
 /// A layer of an encoder, or of a decoder without one. Blocks: norm1, attn, norm2, mlp; with norm_out
-/// also norm1_out, norm2_out; without norm2 where one_norm. Its result, and what it is after
+/// also norm1_out, norm2_out; without norm1 where bare, without norm2 where one_norm. Its result, and what it is after
 /// attention, are called "residual".
 Value encoder_layer(Value x, const TransformerLayer& layer, const Visible& visible,
                     const Pass& pass, Where where = Where::here());

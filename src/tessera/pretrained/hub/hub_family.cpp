@@ -137,7 +137,7 @@ std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& c
     if (heads == HubHeads::OfTask && !is_of(name.heads, head)) return;
     const std::int64_t layers =
         name.ours.find('#') == std::string_view::npos ? 1 : layers_of(name, config);
-    for (std::int64_t i = 0; i < layers; ++i) add(name, prefix, i, out);
+    for (std::int64_t i = name.first; i < layers; ++i) add(name, prefix, i, out);
   };
   for (const HubName& name : family.body) add_all(name, family.prefix);
   for (const HubName& name : family.names) add_all(name, "");

@@ -47,6 +47,7 @@ struct HubName {
   HubOrder order = HubOrder::OutIn;
   bool (*is_in)(const ModelConfig& model) = nullptr;  // which models have it; null: all
   TaskHead heads = TaskHead::None;                    // it is a part of; None: every model has it
+  std::int64_t first = 0;                             // the first layer that has it
 };
 
 /// A second name of a tensor: whoever saved the folder has kept either, or both.

@@ -117,10 +117,12 @@ void write_rotary(const ModelConfig& from, HubJson& to) {
 }
 
 /// rope_parameters has an object for each kind of layers; older files have two bases.
-void read_rotary_of_kinds(const HubConfig& from, ModelConfig& to) {
-  to.rope_base = from.has("rope_theta") ? from.number("rope_theta", 1, 1e12) : 1e6;
-  to.local_rope_base =
-      from.has("rope_local_base_freq") ? from.number("rope_local_base_freq", 1, 1e12) : 10'000;
+void read_rotary_of_kinds(const HubConfig& from, ModelConfig& to, const HubRotaryBases& bases) {
+  const auto base = [&](std::string_view key, double standard) {
+    return from.has(key) ? from.number(key, 1, 1e12) : standard;
+  };
+  to.rope_base = base(bases.key, bases.standard);
+  to.local_rope_base = base(bases.local_key, bases.local_standard);
   if (from.has("rope_scaling")) read_rope(object_of(from, "rope_scaling"), from, to);
   if (!from.has("rope_parameters")) return;
   const HubConfig kinds = object_of(from, "rope_parameters");
@@ -141,22 +143,14 @@ void read_rotary_of_kinds(const HubConfig& from, ModelConfig& to) {
   to.local_rope_base = local.rope_base;
 }
 
-void write_rotary_of_kinds(const ModelConfig& from, HubJson& to) {
+void write_rotary_of_kinds(const ModelConfig& from, HubJson& to, const HubRotaryBases& bases) {
   ModelConfig local = from;
   local.rope_base = from.local_rope_base > 0 ? from.local_rope_base : from.rope_base;
   local.rope_scaling.clear();
   to["rope_parameters"] = {{kSliding, rope_json(local)}, {kFull, rope_json(from)}};
-  to["rope_theta"] = from.rope_base;
-  to["rope_local_base_freq"] = local.rope_base;
+  to[bases.key] = from.rope_base;
+  to[bases.local_key] = local.rope_base;
 }
-
-namespace {
-
-bool has_window(const ModelConfig& c, std::int64_t layer) {
-  return c.window > 0 && (c.global_every == 0 || (layer + 1) % c.global_every != 0);
-}
-
-}  // namespace
 
 void read_layer_types(const HubConfig& from, ModelConfig& to) {
   if (!from.has("layer_types")) return;
@@ -164,11 +158,15 @@ void read_layer_types(const HubConfig& from, ModelConfig& to) {
   if (!types.is_array() || std::ssize(types) != to.layers)
     from.refuse("layer_types", text("it must have one word for each of the ", to.layers,
                                     " layers (num_hidden_layers)"));
-  // The first that sees all says how many there are of each kind.
-  if (const auto full = std::ranges::find(types, HubJson(kFull)); full != types.end()) {
-    to.global_every = full - types.begin() + 1;
-  } else if (to.global_every <= to.layers) {
-    to.global_every = 0;
+  // The first that sees all, or the next one, says how many there are of each kind.
+  const std::int64_t before = to.family->first_sees_all ? 1 : 0;
+  const auto full =
+      std::find(types.begin() + std::min(before, to.layers), types.end(), HubJson(kFull));
+  const bool begins = before == 0 || (to.layers > 0 && types[0] == HubJson(kFull));
+  if (begins && full != types.end()) {
+    to.global_every = full - types.begin() + 1 - before;
+  } else if (!begins || to.global_every <= to.layers - before) {
+    to.global_every = begins && before > 0 ? to.layers : 0;
   }
   if (to.global_every == 1) to.global_every = to.window = 0;
   for (std::int64_t i = 0; i < to.layers; ++i) {

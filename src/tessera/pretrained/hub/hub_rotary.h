@@ -170,8 +170,14 @@ constexpr HubKey hub_window(std::int64_t standard) {
 
 /// Positions and the width of heads. Errors: HubConfig's.
 void read_rotary(const HubConfig& from, ModelConfig& to);
+/// Where older files have the bases of layers without windows and with them; and what they are in
+/// files that say nothing.
+struct HubRotaryBases {
+  const char *key = "rope_theta", *local_key = "rope_local_base_freq";
+  double standard = 1e6, local_standard = 10'000;
+};
 /// The same, of layers with windows and layers without. Errors: scaled ones of the former.
-void read_rotary_of_kinds(const HubConfig& from, ModelConfig& to);
+void read_rotary_of_kinds(const HubConfig& from, ModelConfig& to, const HubRotaryBases& bases = {});
 /// layer_types, where the file has it. Errors: layers of other kinds, or in another order than
 /// global_every says.
 void read_layer_types(const HubConfig& from, ModelConfig& to);
@@ -181,7 +187,7 @@ void read_rotary_in_layers(const HubConfig& from, ModelConfig& to);
 void read_rotary_with_switch(const HubConfig& from, ModelConfig& to);
 /// Both spellings: of version 4, and of version 5.
 void write_rotary(const ModelConfig& from, HubJson& to);
-void write_rotary_of_kinds(const ModelConfig& from, HubJson& to);
+void write_rotary_of_kinds(const ModelConfig& from, HubJson& to, const HubRotaryBases& bases = {});
 void write_layer_types(const ModelConfig& from, HubJson& to);
 void write_rotary_in_layers(const ModelConfig& from, HubJson& to);
 void write_rotary_with_switch(const ModelConfig& from, HubJson& to);
