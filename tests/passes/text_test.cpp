@@ -84,7 +84,7 @@ std::string partitioned(const Graph& graph, const TextSetup& setup) {
   std::string out;
   for (int stage = 0; stage < pipeline.stages; ++stage) {
     Program program = partition(placed, order, stage, setup.machine);
-    if (setup.pass == "ring_attention") program = ring_attention(std::move(program));
+    if (setup.pass == "ring_attention") program = ring_attention(std::move(program), {1});
     if (setup.pass == "bucket") program = bucket(std::move(program), setup.strategy.buckets);
     if (setup.pass == "strips") program = strips(std::move(program), {1, 1, 2});
     if (setup.pass == "advance") program = advance(std::move(program));

@@ -27,10 +27,10 @@ std::vector<std::int64_t> valid_sizes(std::int64_t size, const std::vector<std::
 /// Turned, a rank has the part of the one before it, and the first that of the last.
 TEST(AxisPart, MayBeTurned) {
   const Mesh mesh = parse_mesh("a=2 b=4");
-  const std::string by_one = axis_part("b", 1, 4, 1), minor = axis_part("b", 2, 2, 1);
+  const std::string by_one = axis_part({"b", 1, 4, 1}), minor = axis_part({"b", 2, 2, 1});
   EXPECT_EQ(by_one, "b__1x4t1");
   EXPECT_TRUE(mesh.size(by_one) == 4 && mesh.stride(by_one) == mesh.stride("b"));
-  for (const char* none : {"b__1x4t4", "b__1x4t0", "b__1x4t", "b__1x4tx"})
+  for (const char* none : {"b__1x4t4", "b__1x4t0", "b__1x4t", "b__1x4tx", "b__1x4-", "b__1x4ee"})
     EXPECT_EQ(mesh.size(none), 1) << none;
   const Sharding before{{{"b"}}, {}}, after{{{by_one}}, {}};
   for (std::int64_t rank = 0; rank < mesh.ranks(); ++rank) {
@@ -43,6 +43,32 @@ TEST(AxisPart, MayBeTurned) {
       const Coordinates giver = coordinates_of(mesh, other);
       EXPECT_EQ(permutes(before, giver, after, at, {"b"}, mesh), giver.at("b") == (b + 3) % 4);
     }
+  }
+}
+
+/// Halves of a dim are cut as often again; those of a zigzag lie on one rank that has the other half
+/// from the other end.
+TEST(AxisPart, MayHaveHalves) {
+  const Mesh mesh = parse_mesh("b=4");
+  const auto of = [](Half half, std::int64_t turned = 0) {
+    return axis_part({"b", 1, 4, turned, half});
+  };
+  EXPECT_EQ(of(Half::Even, 1), "b__1x4t1e");
+  EXPECT_EQ(mesh.size(of(Half::Odd)), 8);
+  const std::vector<std::int64_t> low = {0, 2, 4, 6}, high = {1, 3, 5, 7}, even = {0, 6, 2, 4},
+                                  odd = {7, 1, 5, 3};
+  for (std::int64_t rank = 0; rank < 4; ++rank) {
+    const auto i = static_cast<std::size_t>(rank), before = static_cast<std::size_t>(rank + 3) % 4;
+    const auto part = [&](const std::string& name) {
+      return coordinate(mesh, coordinates_of(mesh, rank), name);
+    };
+    EXPECT_EQ(part(of(Half::Low)), low[i]);
+    EXPECT_EQ(part(of(Half::High)), high[i]);
+    EXPECT_EQ(part(of(Half::Even)), even[i]);
+    EXPECT_EQ(part(of(Half::Odd)), odd[i]);
+    EXPECT_EQ(part(of(Half::Odd, 1)), odd[before]);
+    EXPECT_EQ(extent(16, {of(Half::Odd)}, mesh, coordinates_of(mesh, rank)),
+              (Extent{2 * odd[i], 2, 2}));
   }
 }
 

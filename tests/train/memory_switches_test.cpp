@@ -44,7 +44,6 @@ constexpr Switch kSwitches[] = {
     {"offload activations", "activations", [](Strategy& s) { s.offload.activations = true; }},
     {"gather use", "gather", [](Strategy& s) { s.gather = GatherScope::Use; }},
     {"gather step", "gather", [](Strategy& s) { s.gather = GatherScope::Step; }},
-    {"gathered keys", "keys", [](Strategy& s) { s.keys = KeyExchange::Gather; }},
     {"one bucket", "buckets", [](Strategy& s) { s.buckets.bytes = 1 << 20; }},
     {"small buckets and groups", "buckets",
      [](Strategy& s) {

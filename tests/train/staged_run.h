@@ -51,6 +51,7 @@ class StagedRun {
   CpuOptions device = {1, -1};
   Optimizations optimize = {};
   StripLimits strips = {};
+  RingLimits rings = {};
 
   Outcome operator()() const {
     Outcome out;
@@ -69,6 +70,7 @@ class StagedRun {
     options.guard_bytes = guard_bytes;
     options.optimize = optimize;
     options.strips = strips;
+    options.rings = rings;
     std::vector<Axis> axes = strategy_.mesh.axes();
     std::erase_if(axes, [](const Axis& axis) { return axis.level == Level::Time; });
     Strategy init = strategy_;

@@ -1,8 +1,6 @@
 #include "tessera/passes/ring_attention.h"
 
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -10,139 +8,20 @@
 
 #include "tessera/base/index.h"
 #include "tessera/ops/attention.h"
-#include "tessera/ops/attention_sight.h"
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
+#include "tessera/ops/shape_ops.h"
+#include "tessera/passes/attention_rings.h"
 #include "tessera/passes/rewrite.h"
 
 namespace tessera {
 
 namespace {
 
-constexpr int kTime = 1;  // the dim of queries, keys and values that is cut
-
-/// A node whose keys and values travel.
-struct Ring {
-  std::string axis;
-  std::vector<std::int64_t> steps;  // in which some rank sees its block: 0 first
-  double pairs = 0;                 // of a query and a key that it sees, in a step: mean of ranks
-  std::vector<NodeId> scatters;     // of the gradients of keys and of values
-};
-
-bool is_gradient(const Node& node) { return node.op == &kAttentionGrad; }
-/// The operand that is q; k and v follow it.
-std::size_t first_of(const Node& node) { return is_gradient(node) ? 1 : 0; }
-/// Its operand that is a mask, if there is one.
-std::size_t mask_of(const Node& node) { return is_gradient(node) ? 6 : 3; }
-
-/// Finds the rings of a region.
-class Rings {
- public:
-  explicit Rings(const Graph& graph) : graph_(graph), users_(graph) {
-    for (const Output& output : graph.outputs()) leaving_.insert(output.value);
-  }
-
-  std::map<NodeId, Ring> find() const {
-    std::map<NodeId, Ring> out;
-    for (NodeId id = 0; id < graph_.size(); ++id) {
-      if (std::optional<Ring> ring = at(id); ring && is_all_that_reads(id)) out.emplace(id, *ring);
-    }
-    return out;
-  }
-
- private:
-  const std::vector<std::string>& cuts(ValueId v, int dim) const {
-    return graph_.result(v).placement->sharding.dims[tessera::at(dim)];
-  }
-
-  /// As if nothing else read what it gathers.
-  std::optional<Ring> at(NodeId id) const {
-    const Node& node = graph_.node(id);
-    if (node.op != &kAttention && node.op != &kAttentionGrad) return std::nullopt;
-    const std::size_t q = first_of(node);
-    const std::optional<std::string> axis = gathered_along(node.inputs[q + 1]);
-    if (!axis || gathered_along(node.inputs[q + 2]) != axis) return std::nullopt;
-    if (cuts(node.inputs[q], kTime) != std::vector{*axis}) return std::nullopt;
-    const OpCall call = graph_.call(id);
-    if (call.flag("mask")) {
-      const ValueId mask = node.inputs[mask_of(node)];
-      if (!cuts(mask, graph_.type(mask).ndim() - 1).empty()) return std::nullopt;
-    }
-    Ring out{*axis, {}, 0, {}};
-    if (is_gradient(node) && !find_scatters(id, out)) return std::nullopt;
-    find_steps(call, graph_.type(node.inputs[q + 1]).shape[kTime], out);
-    return out;
-  }
-
-  /// The axis along which an even cut of the value's time is joined.
-  std::optional<std::string> gathered_along(ValueId v) const {
-    const Node& node = graph_.node(v.node);
-    if (node.op != &kAllGather || leaving_.contains(v)) return std::nullopt;
-    const OpCall call = graph_.call(v.node);
-    const std::string axis(call.string("axes"));
-    const Result& part = graph_.result(node.inputs[0]);
-    const std::int64_t n = graph_.mesh().size(axis);
-    const bool fits = call.integer("dim") == kTime && n > 1 &&
-                      part.placement->sharding.dims[kTime] == std::vector{axis} &&
-                      part.type.shape[kTime] * n == part.logical[kTime];
-    return fits ? std::optional(axis) : std::nullopt;
-  }
-
-  bool is_all_that_reads(NodeId id) const {
-    const Node& node = graph_.node(id);
-    for (std::size_t i = first_of(node) + 1; i < first_of(node) + 3; ++i) {
-      for (const NodeId user : users_(node.inputs[i].node)) {
-        if (!at(user)) return false;
-      }
-    }
-    return true;
-  }
-
-  /// What sums up the gradients of keys and values, and nothing else reads.
-  bool find_scatters(NodeId id, Ring& ring) const {
-    const std::span<const NodeId> users = users_(id);
-    for (int result = 1; result < 3; ++result) {
-      const ValueId gradient{id, result};
-      const auto reads = [&](NodeId user) {
-        const ValueIds& ins = graph_.node(user).inputs;
-        return std::ranges::find(ins, gradient) != ins.end();
-      };
-      if (leaving_.contains(gradient) || std::ranges::count_if(users, reads) != 1) return false;
-      const NodeId scatter = *std::ranges::find_if(users, reads);
-      if (graph_.node(scatter).op != &kReduceScatter) return false;
-      const OpCall call = graph_.call(scatter);
-      if (call.string("axes") != ring.axis || call.integer("dim") != kTime ||
-          parse_monoid(call.string("monoid")) != Monoid::Sum)
-        return false;
-      ring.scatters.push_back(scatter);
-    }
-    return true;
-  }
-
-  /// `t`: keys of all ranks.
-  void find_steps(const OpCall& call, std::int64_t t, Ring& ring) const {
-    const Sight sight = sight_of(call);
-    const std::int64_t n = graph_.mesh().size(ring.axis), keys = t / n;
-    const std::int64_t queries = call.in(&call.op() == &kAttentionGrad ? 1 : 0).shape[kTime];
-    for (std::int64_t i = 0; i < n; ++i) {
-      // The block lies i blocks back, or n - i blocks ahead on the i first ranks.
-      const bool behind = i == 0 || -sight.first > (i - 1) * keys,
-                 ahead = i > 0 && sight.last > (n - i - 1) * keys;
-      if (behind || ahead) ring.steps.push_back(i);
-    }
-    ring.pairs = sight.pairs(queries, t) / static_cast<double>(ring.steps.size());
-  }
-
-  const Graph& graph_;
-  const Users users_;
-  std::set<ValueId> leaving_;
-};
-
 /// Writes a region anew, with rings.
 class RingWriter {
  public:
-  RingWriter(const Graph& graph, const std::map<NodeId, Ring>& rings)
-      : rewrite_(graph), rings_(rings) {
+  RingWriter(const Graph& graph, const AttentionRings& rings) : rewrite_(graph), rings_(rings) {
     for (const auto& [id, ring] : rings) {
       const Node& node = graph.node(id);
       for (std::size_t i = 1; i < 3; ++i) replaced_.insert(node.inputs[first_of(node) + i].node);
@@ -165,68 +44,155 @@ class RingWriter {
   const Graph& from() const { return rewrite_.from(); }
   const Result& result_of(Value v) { return rewrite_.to().so_far().result(v.id()); }
 
-  void write(NodeId id, const Ring& ring) {
+  /// Keys and values of a half, and the sums of their gradients.
+  struct Block {
+    Value keys, values, of_keys, of_values;
+  };
+  /// A call of one step: queries of half `q`, keys of half `k`.
+  struct At {
+    std::int64_t step;
+    Half q, k;
+  };
+
+  void write(NodeId id, const AttentionRing& ring) {
     const Node& node = from().node(id);
-    const std::size_t q = first_of(node);
-    const auto own = [&](std::size_t operand) {
-      return rewrite_(from().node(node.inputs[operand].node).inputs[0]);
-    };
-    Block next{own(q + 1), own(q + 2)};
-    std::vector<Value> sums;
+    const bool gradient = is_gradient(node);
+    std::vector<ValueIds> queries;  // per half, operands with keys and masks of keys still whole
+    for (const Half half : ring.halves) queries.push_back(operands_of(node, ring, half));
+    std::vector<Block> next;
+    for (const Half half : ring.halves) next.push_back(own_block(node, ring, half));
+    std::vector<std::vector<Value>> sums(queries.size());  // y and logsumexp, or dq
     for (const std::int64_t i : ring.steps) {
-      const Block block = next;
-      const bool first = i == 0;
       // On their way while this step computes: sums of it, which are needed first, and the next
       // block.
-      if (is_gradient(node) && !first) {
-        for (std::size_t r = 1; r < 3; ++r) sums[r] = turned(sums[r], ring, i, node);
+      std::vector<Block> blocks = next;
+      for (Block& block : blocks) {
+        if (!gradient || i == 0) continue;
+        block.of_keys = turned(block.of_keys, ring, i, node);
+        block.of_values = turned(block.of_values, ring, i, node);
       }
       if (i != ring.steps.back()) {
         const std::int64_t to = *std::ranges::upper_bound(ring.steps, i);
-        next = {turned(block.keys, ring, to, node), turned(block.values, ring, to, node)};
+        for (Block& block : next) {
+          block.keys = turned(block.keys, ring, to, node);
+          block.values = turned(block.values, ring, to, node);
+        }
       }
-      std::vector<Value> now = step(id, ring, i, block);
-      sums = first               ? wide(std::move(now), node)
-             : is_gradient(node) ? added(sums, wide(std::move(now), node), node)
-                                 : merged(sums, now, node);
+      for (std::size_t q = 0; q < queries.size(); ++q) {
+        for (std::size_t k = 0; k < blocks.size(); ++k) {
+          Block& block = blocks[k];
+          const std::vector<Value> now =
+              step(id, ring, {i, ring.halves[q], ring.halves[k]}, queries[q], block);
+          if (!gradient) {
+            sums[q] = merged(sums[q], now, node);
+            continue;
+          }
+          sums[q] = {added(sums[q].empty() ? Value() : sums[q][0], now[0], node)};
+          block.of_keys = added(block.of_keys, now[1], node);
+          block.of_values = added(block.of_values, now[2], node);
+        }
+      }
+      for (std::size_t k = 0; k < blocks.size(); ++k) {
+        next[k].of_keys = blocks[k].of_keys, next[k].of_values = blocks[k].of_values;
+      }
     }
-    rewrite_.map({id, 0}, in_dtype(sums[0], from().type({id, 0}).dtype, node));
-    if (!is_gradient(node)) return rewrite_.map({id, 1}, sums[1]);
-    for (std::size_t r = 1; r < 3; ++r) {
-      const ValueId home{ring.scatters[r - 1], 0};
-      const Value sum = ring.steps.size() > 1 ? turned(sums[r], ring, 0, node) : sums[r];
-      const Value out = in_dtype(sum, from().type(home).dtype, node);
-      check(result_of(out) == from().result(home), node.op->name, ": the ring ends with ",
-            *result_of(out).placement, ", and ", *from().result(home).placement, " is wanted");
-      rewrite_.map(home, out);
+    leave({id, 0}, each(sums, [](const auto& of_half) { return of_half[0]; }), ring, kTime, node);
+    if (!gradient) {
+      const int last = from().type({id, 1}).ndim() - 1;
+      return leave({id, 1}, each(sums, [](const auto& of_half) { return of_half[1]; }), ring, last,
+                   node);
     }
+    const auto home = [&](Value sum) {
+      return ring.steps.size() > 1 ? turned(sum, ring, 0, node) : sum;
+    };
+    leave({ring.scatters[0], 0}, each(next, [&](const Block& b) { return home(b.of_keys); }), ring,
+          kTime, node);
+    leave({ring.scatters[1], 0}, each(next, [&](const Block& b) { return home(b.of_values); }),
+          ring, kTime, node);
   }
 
-  struct Block {
-    Value keys, values;
-  };
+  template <typename Items, typename F>
+  static std::vector<Value> each(const Items& items, const F& f) {
+    std::vector<Value> out;
+    for (const auto& item : items) out.push_back(f(item));
+    return out;
+  }
 
-  /// Attention, or its gradient, of the block that a rank has in step `i`.
-  std::vector<Value> step(NodeId id, const Ring& ring, std::int64_t i, const Block& block) {
+  /// The values of all halves take the place of the old value.
+  void leave(ValueId old, std::vector<Value> halves, const AttentionRing& ring, int dim,
+             const Node& like) {
+    const Result& wanted = from().result(old);
+    for (Value& half : halves) half = in_dtype(half, wanted.type.dtype, like);
+    const Value out = joined(halves, ring, dim, like);
+    check(result_of(out) == wanted, like.op->name, ": the ring ends with ",
+          *result_of(out).placement, ", and ", *wanted.placement, " is wanted");
+    rewrite_.map(old, out);
+  }
+
+  /// The operands of a half of the queries; keys and values are empty.
+  ValueIds operands_of(const Node& node, const AttentionRing& ring, Half half) {
+    ValueIds out;
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const bool travels = i == first_of(node) + 1 || i == first_of(node) + 2;
+      out.push_back(travels ? ValueId() : half_of(rewrite_(node.inputs[i]), ring, half, node).id());
+    }
+    return out;
+  }
+
+  Block own_block(const Node& node, const AttentionRing& ring, Half half) {
+    const auto own = [&](std::size_t operand) {
+      const Node& gather = from().node(node.inputs[first_of(node) + operand].node);
+      return half_of(rewrite_(gather.inputs[0]), ring, half, node);
+    };
+    return {own(1), own(2), {}, {}};
+  }
+
+  /// A rank's half of a value that the axis cuts, in a zigzag; all of it without one.
+  Value half_of(Value value, const AttentionRing& ring, Half half, const Node& like) {
+    const Result& whole = result_of(value);
+    const int dim = whole.placement->sharding.dim_of(ring.axis);
+    if (half == Half::None || dim < 0) return value;
+    // Halves that come first have even numbers.
+    const bool first = half == Half::Even;
+    const std::int64_t size = whole.type.shape[dim] / 2;
+    const Result part =
+        on_axis(whole, *whole.placement, dim, axis_of(ring, 0, first ? Half::Low : Half::High));
+    const Value own = add(kSlice, {std::int64_t{dim}, first ? 0 : size, size, std::int64_t{1}},
+                          {part}, {value.id()}, like)[0];
+    return moved(own, ring, dim, axis_of(ring, 0, half), like);
+  }
+
+  /// The value of which these are the halves.
+  Value joined(const std::vector<Value>& halves, const AttentionRing& ring, int dim,
+               const Node& like) {
+    if (halves.size() == 1) return halves[0];
+    ValueIds own;
+    for (const Half half : {Half::Low, Half::High}) {
+      const Value from = halves[half == Half::Low ? 0 : 1];
+      own.push_back(moved(from, ring, dim, axis_of(ring, 0, half), like).id());
+    }
+    const Result& half = result_of(halves[0]);
+    const Result whole = on_axis(half, *half.placement, dim, ring.axis);
+    return add(kConcat, {std::int64_t{dim}}, {whole}, std::move(own), like)[0];
+  }
+
+  /// Attention, or its gradient, of one half of queries and one of keys.
+  std::vector<Value> step(NodeId id, const AttentionRing& ring, const At& where, ValueIds inputs,
+                          const Block& block) {
     Node node = from().node(id);
     const std::size_t q = first_of(node);
-    const bool masked = from().call(id).flag("mask");
-    ValueIds inputs;
-    for (std::size_t operand = 0; operand < node.inputs.size(); ++operand) {
-      const ValueId old = node.inputs[operand];
-      const Value now = operand == q + 1                     ? block.keys
-                        : operand == q + 2                   ? block.values
-                        : masked && operand == mask_of(node) ? seen(old, ring, i, node)
-                                                             : rewrite_(old);
-      inputs.push_back(now.id());
-    }
-    if (is_gradient(node)) {
-      for (std::size_t r = 1; r < 3; ++r) {
-        Result& result = node.results[r];
-        Placement placement = *result.placement;
-        placement.sharding = placement.sharding.without(ring.axis);
-        result = on_axis(result, std::move(placement), kTime, axis_of(ring, i));
-      }
+    inputs[q + 1] = block.keys.id(), inputs[q + 2] = block.values.id();
+    const std::string queries = axis_of(ring, 0, where.q),
+                      keys = axis_of(ring, where.step, where.k);
+    if (from().call(id).flag("mask"))
+      inputs[mask_of(node)] = seen(inputs[mask_of(node)], keys, node).id();
+    for (std::size_t r = 0; r < node.results.size(); ++r) {
+      Result& result = node.results[r];
+      Placement placement = *result.placement;
+      const bool of_keys = is_gradient(node) && r > 0;
+      if (of_keys) placement.sharding = placement.sharding.without(ring.axis);
+      const int dim = of_keys ? kTime : placement.sharding.dim_of(ring.axis);
+      result = on_axis(result, std::move(placement), dim, of_keys ? keys : queries);
     }
     const auto pairs = at(node.op->attrs.find("pairs"));
     if (node.attrs.size() == pairs) node.attrs = node.attrs.with(pairs, ring.pairs);
@@ -234,20 +200,18 @@ class RingWriter {
     return rewrite_.to().copy(std::move(node), std::move(inputs));
   }
 
-  /// Which keys of step `i` a mask of all keys lets be seen.
-  Value seen(ValueId mask, const Ring& ring, std::int64_t i, const Node& like) {
-    const Result& all = from().result(mask);
+  /// Which of the keys that `axis` leaves a rank a mask of all keys lets be seen.
+  Value seen(ValueId mask, const std::string& axis, const Node& like) {
+    const Result& all = rewrite_.to().so_far().result(mask);
     const int dim = all.type.ndim() - 1;
-    Result part = on_axis(all, *all.placement, dim, axis_of(ring, i));
-    const Shape& shape = part.type.shape;
-    Attrs attrs{axis_of(ring, i), std::int64_t{dim},
-                std::vector<std::int64_t>(shape.begin(), shape.end())};
-    return add(kShard, std::move(attrs), {part}, {rewrite_(mask).id()}, like)[0];
+    const Result part = on_axis(all, *all.placement, dim, axis);
+    return add(kShard, {axis, std::int64_t{dim}, sizes(part)}, {part}, {mask}, like)[0];
   }
 
-  /// The axis by which keys are cut in step `i`.
-  std::string axis_of(const Ring& ring, std::int64_t i) const {
-    return i == 0 ? ring.axis : axis_part(ring.axis, 1, from().mesh().size(ring.axis), i);
+  /// The axis that cuts tokens in a step.
+  std::string axis_of(const AttentionRing& ring, std::int64_t step, Half half) const {
+    if (step == 0 && half == Half::None) return ring.axis;
+    return axis_part({ring.axis, 1, from().mesh().size(ring.axis), step, half});
   }
 
   /// The result with `dim` cut along that axis alone.
@@ -258,19 +222,22 @@ class RingWriter {
     return result;
   }
 
-  /// What each rank has in step `i` of the value.
-  Value turned(Value value, const Ring& ring, std::int64_t i, const Node& like) {
-    const Result& now = result_of(value);
-    const Result then = on_axis(now, *now.placement, kTime, axis_of(ring, i));
-    const Shape& shape = then.type.shape;
-    Attrs attrs{ring.axis, std::vector<std::int64_t>(shape.begin(), shape.end())};
-    return add(kPermute, std::move(attrs), {then}, {value.id()}, like)[0];
+  /// What each rank has in that step of a value that the others have in theirs.
+  Value turned(Value value, const AttentionRing& ring, std::int64_t step, const Node& like) {
+    const std::string now = result_of(value).placement->sharding.dims[kTime][0];
+    const Half half = now == ring.axis ? Half::None : parse_axis_part(now)->half;
+    return moved(value, ring, kTime, axis_of(ring, step, half), like);
   }
 
-  /// Results in what sums of them are made in. A logsumexp is so already.
-  std::vector<Value> wide(std::vector<Value> results, const Node& like) {
-    for (Value& value : results) value = in_dtype(value, computed_in(value.dtype()), like);
-    return results;
+  /// The shard that `axis` gives each rank, from the rank of the ring that has it.
+  Value moved(Value value, const AttentionRing& ring, int dim, std::string axis, const Node& like) {
+    const Result& now = result_of(value);
+    const Result then = on_axis(now, *now.placement, dim, std::move(axis));
+    return add(kPermute, {ring.axis, sizes(then)}, {then}, {value.id()}, like)[0];
+  }
+
+  static std::vector<std::int64_t> sizes(const Result& result) {
+    return {result.type.shape.begin(), result.type.shape.end()};
   }
 
   Value in_dtype(Value value, DType dtype, const Node& like) {
@@ -280,18 +247,20 @@ class RingWriter {
     return add(kCast, {dtype}, {result}, {value.id()}, like)[0];
   }
 
-  std::vector<Value> added(const std::vector<Value>& sums, const std::vector<Value>& more,
-                           const Node& like) {
-    std::vector<Value> out;
-    for (std::size_t r = 0; r < sums.size(); ++r) {
-      const ValueIds terms{sums[r].id(), more[r].id()};
-      out.push_back(add(kAdd, {}, {result_of(sums[r])}, terms, like)[0]);
-    }
-    return out;
+  /// In what sums are made in.
+  Value wide(Value value, const Node& like) {
+    return in_dtype(value, computed_in(value.dtype()), like);
+  }
+
+  Value added(Value sum, Value term, const Node& like) {
+    const Value more = wide(term, like);
+    if (!sum.valid()) return more;
+    return add(kAdd, {}, {result_of(sum)}, {sum.id(), more.id()}, like)[0];
   }
 
   std::vector<Value> merged(const std::vector<Value>& sums, const std::vector<Value>& more,
                             const Node& like) {
+    if (sums.empty()) return {wide(more[0], like), more[1]};
     return add(kMergeAttention, {}, {result_of(sums[0]), result_of(sums[1])},
                {sums[0].id(), sums[1].id(), more[0].id(), more[1].id()}, like);
   }
@@ -312,15 +281,15 @@ class RingWriter {
   }
 
   Rewrite rewrite_;
-  const std::map<NodeId, Ring>& rings_;
+  const AttentionRings& rings_;
   std::set<NodeId> replaced_;  // nodes that rings do without
 };
 
 }  // namespace
 
-Program ring_attention(Program program) {
+Program ring_attention(Program program, const RingLimits& limits) {
   for (Region& region : program.regions) {
-    const std::map<NodeId, Ring> rings = Rings(region.graph).find();
+    const AttentionRings rings = find_attention_rings(region.graph, limits);
     if (!rings.empty()) region.graph = RingWriter(region.graph, rings).run();
   }
   return program;

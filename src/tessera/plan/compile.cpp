@@ -250,7 +250,8 @@ class RankPlan {
 
   /// With keys and values that travel.
   Program ringed(const std::string& name, Program program) const {
-    return passes(name)("ring_attention", [&] { return ring_attention(std::move(program)); });
+    return passes(name)("ring_attention",
+                        [&] { return ring_attention(std::move(program), options_.rings); });
   }
 
   /// With few all_reduces of gradients.

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "tessera/ir/strategy.h"
+#include "tessera/passes/ring_attention.h"
 #include "tessera/passes/strips.h"
 #include "tessera/plan/plan.h"
 #include "tessera/tensor/machine.h"
@@ -55,6 +56,7 @@ struct CompileOptions {
   bool tf32 = false;       // as Plan::tf32
   Optimizations optimize;
   StripLimits strips;        // which values are computed in strips
+  RingLimits rings;          // which rings of keys and values are balanced
   bool overlap = true;       // collectives run while kernels do
   bool verified = true;      // graphs after every pass: a fifth of the time of short models
   bool exact_layout = true;  // as of plan_memory(); false: faster, perhaps more bytes

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -67,10 +68,17 @@ class Overlap {
     }
     start_one_ahead(growing, time_.begins[at(r)]);
     end_one_behind(shrinking);
-    std::int32_t next = std::numeric_limits<std::int32_t>::max();
-    for (auto permute = permutes.rbegin(); permute != permutes.rend(); ++permute) {
-      auto& [busy, last] = *permute;
-      busy->last = next = std::max(busy->last, std::min(last, next));
+    end_in_order(permutes);
+  }
+
+  /// Permutes with their deadlines, in the order in which they start.
+  static void end_in_order(std::span<const std::pair<Busy*, std::int32_t>> permutes) {
+    constexpr std::size_t kMost = 7;  // under way, fewer than Group::messages
+    for (std::size_t i = permutes.size(); i-- > 0;) {
+      auto [busy, last] = permutes[i];
+      if (i + 1 < permutes.size()) last = std::min(last, permutes[i + 1].first->last);
+      if (i + kMost < permutes.size()) last = std::min(last, permutes[i + kMost].first->first);
+      busy->last = std::max(busy->last, last);
     }
   }
 

@@ -17,7 +17,8 @@ namespace tessera {
 ///   a copy that this region reads          begins one ahead, among those to the same memory
 ///   a copy that it does not read           ends one behind, among those to the same memory
 ///
-/// Permutes end in the order in which they start, as messages between two ranks do.
+/// Permutes end in the order in which they start, as messages between two ranks do, and few are
+/// under way at a time.
 /// One ahead: it does not start before the one ends whose result is read before its own. Those
 /// whose results are first read by one node start together.
 /// One behind: it ends at the latest when the next one starts. Those that start together, as their

@@ -10,7 +10,8 @@ namespace tessera {
 
 namespace {
 constexpr std::array<const char*, 5> kLevels = {"time", "core", "socket", "host", "rack"};
-}
+constexpr std::string_view kHalves = "-lheo";  // of each Half
+}  // namespace
 
 Mesh::Mesh(std::vector<Axis> axes) {
   require(axes.size() <= kMaxAxes, "a mesh has at most ", kMaxAxes, " axes, not ", axes.size());
@@ -38,7 +39,7 @@ std::int64_t Mesh::size(std::string_view name) const {
   if (const Axis* axis = find(name)) return axis->size;
   const std::optional<AxisPart> part = parse_axis_part(name);
   const Axis* axis = part ? find(part->axis) : nullptr;
-  return axis != nullptr && axis->size % (part->before * part->size) == 0 ? part->size : 1;
+  return axis != nullptr && axis->size % (part->before * part->size) == 0 ? part->cuts() : 1;
 }
 
 bool Mesh::is_time(std::string_view name) const {
@@ -73,30 +74,36 @@ std::int64_t Mesh::ranks() const {
   return n;
 }
 
-std::string axis_part(std::string_view axis, std::int64_t before, std::int64_t size,
-                      std::int64_t turned) {
-  return text(axis, "__", before, "x", size, turned == 0 ? "" : text("t", turned));
+std::string axis_part(const AxisPart& part) {
+  const auto half = static_cast<std::size_t>(part.half);
+  return text(part.axis, "__", part.before, "x", part.size,
+              part.turned == 0 ? "" : text("t", part.turned), kHalves.substr(half, half > 0));
 }
 
 std::optional<AxisPart> parse_axis_part(std::string_view name) {
   const std::size_t mark = name.rfind("__");
   if (mark == std::string_view::npos) return std::nullopt;
-  const std::size_t by = name.find('x', mark);
-  if (by == std::string_view::npos) return std::nullopt;
-  const std::size_t turn = std::min(name.find('t', by), name.size());
   AxisPart out{name.substr(0, mark)};
-  const auto read = [](std::string_view digits, std::int64_t& to) {
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), to);
-    return error == std::errc() && end == digits.data() + digits.size() && to >= 1 &&
-           to <= Mesh::kMaxSize;
+  std::string_view rest = name.substr(mark + 2);
+  const auto number = [&](std::int64_t& to) {
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), to);
+    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()));
+    return error == std::errc() && to >= 1 && to <= Mesh::kMaxSize;
   };
-  if (!read(name.substr(mark + 2, by - mark - 2), out.before) ||
-      !read(name.substr(by + 1, turn - by - 1), out.size) || out.before > Mesh::kMaxSize / out.size)
+  const auto mark_is = [&](char mark) {
+    if (!rest.starts_with(mark)) return false;
+    rest.remove_prefix(1);
+    return true;
+  };
+  if (!number(out.before) || !mark_is('x') || !number(out.size) ||
+      out.before > Mesh::kMaxSize / out.size)
     return std::nullopt;
-  const bool turns = turn < name.size();
-  if (turns && (!read(name.substr(turn + 1), out.turned) || out.turned >= out.size))
-    return std::nullopt;
-  return out;
+  if (mark_is('t') && (!number(out.turned) || out.turned >= out.size)) return std::nullopt;
+  if (rest.size() == 1 && kHalves.find(rest[0], 1) != std::string_view::npos) {
+    out.half = static_cast<Half>(kHalves.find(rest[0], 1));
+    rest = {};
+  }
+  return rest.empty() ? std::optional(out) : std::nullopt;
 }
 
 bool is_axis_name(std::string_view name) {

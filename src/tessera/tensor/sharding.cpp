@@ -117,7 +117,16 @@ std::int64_t coordinate(const Mesh& mesh, const Coordinates& at, std::string_vie
   const auto found = part ? at.find(part->axis) : at.end();
   if (found == at.end()) return 0;
   const std::int64_t rest = mesh.size(part->axis) / (part->before * part->size);
-  return (found->second / rest + part->size - part->turned) % part->size;
+  const std::int64_t n = part->size, c = (found->second / rest + n - part->turned) % n,
+                     late = 2 * n - 1 - c;
+  switch (part->half) {
+    case Half::None: return c;
+    case Half::Low: return 2 * c;
+    case Half::High: return 2 * c + 1;
+    case Half::Even: return c % 2 == 0 ? c : late;
+    case Half::Odd: return c % 2 == 0 ? late : c;
+  }
+  return c;
 }
 
 std::vector<std::int64_t> ranks_along(const Mesh& mesh, const std::vector<std::string>& axes,
