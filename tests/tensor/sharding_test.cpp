@@ -30,13 +30,14 @@ TEST(AxisPart, MayBeTurned) {
   const std::string by_one = axis_part({"b", 1, 4, 1}), minor = axis_part({"b", 2, 2, 1});
   EXPECT_EQ(by_one, "b__1x4t1");
   EXPECT_TRUE(mesh.size(by_one) == 4 && mesh.stride(by_one) == mesh.stride("b"));
-  for (const char* none : {"b__1x4t4", "b__1x4t0", "b__1x4t", "b__1x4tx", "b__1x4-", "b__1x4ee"})
+  for (const char* none : {"b__1x4t5", "b__1x4t0", "b__1x4t", "b__1x4tx", "b__1x4-", "b__1x4ee"})
     EXPECT_EQ(mesh.size(none), 1) << none;
   const Sharding before{{{"b"}}, {}}, after{{{by_one}}, {}};
   for (std::int64_t rank = 0; rank < mesh.ranks(); ++rank) {
     const Coordinates at = coordinates_of(mesh, rank);
     const std::int64_t b = at.at("b");
     EXPECT_EQ(coordinate(mesh, at, by_one), (b + 3) % 4);
+    EXPECT_EQ(coordinate(mesh, at, "b__1x4t4"), b);
     EXPECT_EQ(coordinate(mesh, at, minor), (b + 1) % 2);
     EXPECT_EQ(extent(8, {by_one}, mesh, at), extent(8, {"b"}, mesh, {{"b", (b + 3) % 4}}));
     for (const std::int64_t other : ranks_along(mesh, {"b"}, rank)) {

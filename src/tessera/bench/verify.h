@@ -9,6 +9,7 @@
 #include "tessera/comm/communicator.h"
 #include "tessera/config/config.h"
 #include "tessera/device/device.h"
+#include "tessera/runtime/backend.h"
 #include "tessera/tensor/host_tensor.h"
 
 namespace tessera {

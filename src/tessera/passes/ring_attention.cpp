@@ -184,8 +184,11 @@ class RingWriter {
     inputs[q + 1] = block.keys.id(), inputs[q + 2] = block.values.id();
     const std::string queries = axis_of(ring, 0, where.q),
                       keys = axis_of(ring, where.step, where.k);
+    // The ring has come all the way round where its step is 0: a mask's rows are cut by that axis,
+    // and its keys by one of another name.
+    const std::int64_t n = from().mesh().size(ring.axis), round = where.step == 0 ? n : where.step;
     if (from().call(id).flag("mask"))
-      inputs[mask_of(node)] = seen(inputs[mask_of(node)], keys, node).id();
+      inputs[mask_of(node)] = seen(inputs[mask_of(node)], axis_of(ring, round, where.k), node).id();
     for (std::size_t r = 0; r < node.results.size(); ++r) {
       Result& result = node.results[r];
       Placement placement = *result.placement;

@@ -98,7 +98,7 @@ std::optional<AxisPart> parse_axis_part(std::string_view name) {
   if (!number(out.before) || !mark_is('x') || !number(out.size) ||
       out.before > Mesh::kMaxSize / out.size)
     return std::nullopt;
-  if (mark_is('t') && (!number(out.turned) || out.turned >= out.size)) return std::nullopt;
+  if (mark_is('t') && (!number(out.turned) || out.turned > out.size)) return std::nullopt;
   if (rest.size() == 1 && kHalves.find(rest[0], 1) != std::string_view::npos) {
     out.half = static_cast<Half>(kHalves.find(rest[0], 1));
     rest = {};

@@ -50,17 +50,17 @@ class Mesh {
   std::vector<Axis> axes_;
 };
 
-/// Which of two halves of its part of a dim a rank has. Low and High: the first and the second. Even
-/// and Odd are halves in a zigzag, in which rank c of n has the halves c and 2 n - 1 - c of all 2 n:
-/// one of them is even, the other odd. So each rank has an early and a late one.
+/// Which of two halves of its part of a dim a rank has. Low and High: the first and the second.
+/// Even and Odd are halves in a zigzag, in which rank c of n has the halves c and 2 n - 1 - c of all
+/// 2 n: one of them is even, the other odd. So each rank has an early and a late one.
 enum class Half : std::uint8_t { None, Low, High, Even, Odd };
 
-/// A part of an axis: its coordinate taken apart into (before, size, rest), major first. Part (2, 3)
-/// of tp=12 is "tp__2x3": coordinate / 2 % 3. It can shard dims and form groups like an axis.
+/// A part of an axis: its coordinate taken apart into (before, size, rest), major first. Of tp=12
+/// (2, 3) is "tp__2x3": coordinate / 2 % 3. It can shard dims and form groups like an axis.
 ///
 /// A part may be turned: its coordinates are `turned` smaller, and begin at the end again below 0.
-/// Part (1, 4) of cp=4, turned by 1, is "cp__1x4t1": 3, 0, 1, 2. With a half it shards a dim twice
-/// as often: "cp__1x4h" is 1, 3, 5, 7, "cp__1x4e" is 0, 6, 2, 4.
+/// Of cp=4 (1, 4) turned by 1 is "cp__1x4t1": 3, 0, 1, 2; turned by 4, it is as before. With a half
+/// it shards a dim twice as often: "cp__1x4h" is 1, 3, 5, 7, "cp__1x4e" is 0, 6, 2, 4.
 struct AxisPart {
   std::string_view axis;
   std::int64_t before = 1, size = 1, turned = 0;
