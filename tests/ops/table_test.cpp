@@ -24,6 +24,8 @@ const std::set<std::string_view> kWithoutGradient = {
     // gradients: nothing here needs a second derivative
     "grad", "silu_grad", "gelu_grad", "layer_norm_grad", "rms_norm_grad", "cross_entropy_grad",
     "attention_grad",
+    // that is what it is for
+    "stop_gradient",
     // of angles only
     "cos",
     // updates stand behind the gradients

@@ -106,8 +106,10 @@ INSTANTIATE_TEST_SUITE_P(Families, HubMutations, testing::ValuesIn(golden_folder
                          });
 
 /// Tensors that a folder may lack: what they are follows from others.
-bool may_lack(const std::string& name) {
-  return name == "final_logits_bias" || name == "lm_head.weight";
+bool may_lack(const std::string& name, const ModelConfig& model) {
+  const std::span<const HubConstant> constants = hub_family_of(model.family)->constants;
+  return name == "lm_head.weight" ||
+         std::ranges::find(constants, name, &HubConstant::name) != constants.end();
 }
 /// The head of its own of T5 1.1 is taken for the table too, as by transformers; a notice says so.
 bool is_taken_for(const std::string& name, const Outcome& found) {
@@ -124,15 +126,15 @@ TEST_P(HubMutations, OfTensors) {
     const Outcome removed = outcome(json_, changed);
     // A head of its own that is not there is the table, or of LLaMA, which has none, missing.
     const bool untied = name == "lm_head.weight" && !usual_.config.tied_head;
-    if (!is_taken_for(name, removed) && !(may_lack(name) && removed.refusal.empty()))
+    if (!is_taken_for(name, removed) && !(may_lack(name, usual_.config) && removed.refusal.empty()))
       expect_refused(removed, name);
-    if (may_lack(name) && removed.refusal.empty()) {
+    if (may_lack(name, usual_.config) && removed.refusal.empty()) {
       EXPECT_TRUE(untied ? removed.config.tied_head : removed.same_model(usual_));
     }
     changed.emplace("renamed." + name + "_", tensor);
     const Outcome renamed = outcome(json_, changed);
     if (renamed.refusal.empty()) {
-      EXPECT_TRUE(may_lack(name) || is_taken_for(name, renamed));
+      EXPECT_TRUE(may_lack(name, usual_.config) || is_taken_for(name, renamed));
       EXPECT_NE(renamed.notices.find("renamed."), std::string::npos) << renamed.notices;
     } else {
       expect_refused(renamed, name);

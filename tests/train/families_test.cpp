@@ -10,6 +10,7 @@
 
 #include "files/test_data.h"
 #include "repo_file.h"
+#include "tessera/comm/local.h"
 #include "tessera/files/safetensors.h"
 #include "tessera/ops/softmax.h"
 #include "tessera/passes/grad.h"

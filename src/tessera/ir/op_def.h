@@ -148,7 +148,8 @@ struct Traits {
   bool by_place = false;     // an element also depends on where it lies in the whole tensor: random
                              // numbers, causal masks, indices
   bool inserted = false;     // by passes, never by models: it moves, clears or packs a value
-  bool exchanges = false;    // ranks act together: there is no kernel, `comm` does it
+  bool stops_gradient = false;  // nothing below it gets one
+  bool exchanges = false;       // ranks act together: there is no kernel, `comm` does it
 };
 
 /// In which floats an op computes where the program does so in 16 bits (passes/compute_in.h).

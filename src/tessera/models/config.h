@@ -85,7 +85,7 @@ struct ModelConfig {
   /// Of models that know positions by distances: so many kinds, and from which on all are one kind.
   std::int64_t distance_kinds = 32, far_distance = 128;
   double logit_scale = 0;           // of the head's result; 0: as the family has it
-  std::string activation = "gelu";  // of feed-forward layers, by erf; or "relu", "gated-gelu"
+  std::string activation = "gelu";  // of feed-forward layers, as its family names it
   // Of models of pictures:
   std::int64_t image_size = 224;    // pixels of a side: pictures are square
   std::int64_t patch_size = 16;     // pixels of a side of a patch

@@ -191,8 +191,15 @@ Visible visible_source(const ModelConfig& config, Value source, const Pass& pass
   return {.mask = not_equal(source, pad)};
 }
 
-Value shared_table(const ModelConfig& config, Builder& builder, const WeightInit& init) {
-  const Scope embed(builder, "embed"), token(builder, "token");
+std::string started_by_padding(const Vocabulary& vocabulary) {
+  if (vocabulary.made_elsewhere() == nullptr) return "";
+  const SpecialTokens& has = vocabulary.made_elsewhere()->special_tokens();
+  return has.pad && has.eos ? to_text(TranslationTokens{*has.pad, *has.pad, *has.eos}) : "";
+}
+
+Value token_table(const ModelConfig& config, Builder& builder, const WeightInit& init,
+                  std::string_view block) {
+  const Scope embed(builder, block), token(builder, "token");
   const Shape shape{config.vocabulary, config.width};
   return builder.state("weight", {DType::F32, shape, {}}, Role::Parameter, init.of(shape));
 }

@@ -26,9 +26,13 @@ std::vector<LayerStack> stacks_of_pairs(const ModelConfig& config);
 
 /// A stack's inputs see no padding: what pass.mask says, or the padding token.
 Visible visible_source(const ModelConfig& config, Value source, const Pass& pass);
-/// The table of tokens of a model that has one for all of them, in the block embed.token, where no
-/// source is read.
-Value shared_table(const ModelConfig& config, Builder& builder, const WeightInit& init);
+/// The table of tokens in the block BLOCK.token. That of "embed" is the source's, and of a model
+/// that has one for all of them.
+Value token_table(const ModelConfig& config, Builder& builder, const WeightInit& init,
+                  std::string_view block = "embed");
+
+/// ModelFamily::tokens_of: padding is the start.
+std::string started_by_padding(const Vocabulary& vocabulary);
 
 /// A model that writes one sequence from another: what it is trained by, and the same in two parts,
 /// by which it writes.

@@ -338,6 +338,7 @@ Value feed_forward(Value x, const TransformerLayer& layer, const Pass& pass, Whe
   Value y;
   switch (layer.feed_forward) {
     case FeedForward::Relu: y = relu(up()); break;
+    case FeedForward::Silu: y = silu(up()); break;
     case FeedForward::GeluErf: y = gelu(up(), GeluForm::Erf); break;
     case FeedForward::GeluTanh: y = gelu(up(), GeluForm::Tanh); break;
     case FeedForward::SwiGlu: y = gated([](Value gate) { return silu(gate); }); break;

@@ -12,9 +12,9 @@ namespace tessera {
 
 /// RmsPlusOne: RMS norm times 1 + weight.
 enum class NormKind { Layer, Rms, RmsPlusOne };
-/// Relu and the two forms of GELU: down(act(up(x))). SwiGlu: down(silu(gate(x)) * up(x)); GeGlu:
-/// the same with GELU by tanh; GeGluErf: by erf.
-enum class FeedForward { Relu, GeluErf, GeluTanh, SwiGlu, GeGlu, GeGluErf };
+/// Relu, Silu and the two forms of GELU: down(act(up(x))). SwiGlu: down(silu(gate(x)) * up(x));
+/// GeGlu: the same with GELU by tanh; GeGluErf: by erf.
+enum class FeedForward { Relu, Silu, GeluErf, GeluTanh, SwiGlu, GeGlu, GeGluErf };
 
 /// One layer. Its width is that of its input.
 struct TransformerLayer {

@@ -120,6 +120,13 @@ constinit const OpDef kIdentity = [] {
   return op;
 }();
 
+constinit const OpDef kStopGradient = [] {
+  OpDef op =
+      unary_op<Same>("stop_gradient", "the same value, which gets no gradient", first, nullptr);
+  op.view = same_elements;
+  op.traits.stops_gradient = true;
+  return op;
+}();
 constinit const OpDef kGradient = [] {
   OpDef op = unary_op<Same>("grad", "the end of a parameter's gradient, where it is finished",
                             first, nullptr);
@@ -156,6 +163,7 @@ Value cos(At x) { return x.builder().add(kCos, {x}, {}, x.where); }
 Value abs(At x) { return x.builder().add(kAbs, {x}, {}, x.where); }
 Value sigmoid(At x) { return x.builder().add(kSigmoid, {x}, {}, x.where); }
 Value identity(Value x) { return x.builder().add(kIdentity, {x}); }
+Value stop_gradient(Value x) { return x.builder().add(kStopGradient, {x}); }
 Value gradient(Value dy, std::string_view path) {
   return dy.builder().add(kGradient, {dy}, {std::string(path)});
 }

@@ -27,7 +27,8 @@ class Backward {
       const Node& node = graph().node(id);
       const bool reads =
           std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId v) { return needs(v); });
-      if (reads && is_float(node.type().dtype)) needed_[static_cast<std::size_t>(id)] = true;
+      const bool passes = is_float(node.type().dtype) && !node.op->traits.stops_gradient;
+      if (reads && passes) needed_[static_cast<std::size_t>(id)] = true;
     }
   }
 

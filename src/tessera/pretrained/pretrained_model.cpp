@@ -145,7 +145,7 @@ void PretrainedModel::read_rows(std::string_view parameter, std::int64_t first, 
       parts_->read_transposed(source, stack, columns, first, count, out);
       continue;
     }
-    const std::int64_t rows = parts_->weights.find(source.name)->type.shape[0];
+    const std::int64_t rows = parts_->weights.find(source.name)->type.numel() / columns;
     for (const HubRowRun& run : hub_row_runs(source.rows, stack, rows)) {
       const std::int64_t begin = std::max(run.ours, first),
                          end = std::min(run.ours + run.count, first + count);

@@ -58,10 +58,14 @@ class OutgoingTensor {
   const Shape& shape() const { return shape_; }
   /// Another parameter has the rest of its rows.
   void add(const HubTensor& part) { parts_.push_back(part); }
+  /// It is made of no parameter.
+  void fill(double (*constant)(const ModelConfig& model, std::int64_t i)) { constant_ = constant; }
 
   /// All elements in their order.
   std::vector<float> values(const WholeParameter& whole) const {
     std::vector<float> out(static_cast<std::size_t>(rows_ * columns_));
+    for (std::size_t i = 0; constant_ != nullptr && i < out.size(); ++i)
+      out[i] = static_cast<float>(constant_(model_, static_cast<std::int64_t>(i)));
     for (const HubTensor& part : parts_) {
       if (const std::vector<float> ours = whole(part.ours); !ours.empty()) put(part, ours, out);
     }
@@ -81,6 +85,7 @@ class OutgoingTensor {
   }
 
   std::vector<HubTensor> parts_;
+  double (*constant_)(const ModelConfig& model, std::int64_t i) = nullptr;
   ModelConfig model_;  // with the heads of the tensor's stack
   std::int64_t rows_, columns_;
   bool transposed_;
@@ -140,8 +145,11 @@ std::vector<OutgoingTensor> outgoing(const HubFamily& family, const ModelConfig&
     else
       out[known->second].add(tensor);
   }
-  for (const HubZeros& zeros : family.zeros)
-    out.emplace_back(HubTensor{"", std::string(zeros.name)}, zeros.shape(model), model);
+  for (const HubConstant& constant : family.constants) {
+    if (!constant.is_written) continue;
+    out.emplace_back(HubTensor{"", std::string(constant.name)}, constant.shape(model), model);
+    out.back().fill(constant.at);
+  }
   return out;
 }
 

@@ -106,7 +106,7 @@ inline constexpr Field kModelFields[] = {
     planned({"post-norm", "", FieldGroup::Model, OnResume::Model, "",
      "norms after each part of a layer instead of before",
      [](RunConfig& c) -> Slot { return &c.model.post_norm; }}),
-    planned({"activation", "", FieldGroup::Model, OnResume::Model, "gelu|relu|gated-gelu",
+    planned({"activation", "", FieldGroup::Model, OnResume::Model, "gelu|gelu_new|relu|silu|gated-gelu",
      "activation of feed-forward layers",
      [](RunConfig& c) -> Slot { return &c.model.activation; }}),
     planned({"image-size", "", FieldGroup::Model, OnResume::Model, "",

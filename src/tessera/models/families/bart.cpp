@@ -2,10 +2,12 @@
 /// behind embeddings, learned positions, GELU and one table of tokens, which is its head too.
 /// Transformers' form of it. It learns to write the target of a pair.
 
+#include "tessera/models/families/bart.h"
+
+#include <algorithm>
 #include <cmath>
 
 #include "tessera/models/layer.h"
-#include "tessera/models/translation.h"
 #include "tessera/nn/transformer_stack.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
@@ -20,80 +22,79 @@ namespace {
 /// Rows of the tables of positions that nothing reads: published weights have them.
 constexpr std::int64_t kUnreadRows = 2;
 
-TransformerConfig bart_stacks(const ModelConfig& c) {
+struct BartActivation {
+  std::string_view name;
+  FeedForward part;
+};
+constexpr BartActivation kBartActivations[] = {{"gelu", FeedForward::GeluErf},
+                                               {"gelu_new", FeedForward::GeluTanh},
+                                               {"relu", FeedForward::Relu},
+                                               {"silu", FeedForward::Silu},
+                                               {"swish", FeedForward::Silu}};
+
+TransformerConfig bart_stacks(const BartForm& form, const ModelConfig& c) {
   TransformerConfig out;
   out.layer = layer_of(c);
   out.layer.kv_heads = 0;
   out.layer.norm_eps = 1e-5;  // in transformers' too there is no other
-  out.layer.post_norm = out.layer.bias = true;
+  out.layer.post_norm = form.post_norm;
+  out.layer.bias = true;
   out.layer.activation_dropout = c.dropout;
-  out.layer.feed_forward = FeedForward::GeluErf;
+  out.layer.feed_forward =
+      std::ranges::find(kBartActivations, c.activation, &BartActivation::name)->part;
   out.decoder_layer = out.layer;
   out.decoder_layer->heads = c.heads_of_decoder();
   out.decoder_layer->ffn_width = c.hidden_of_decoder();
-  out.last_norm = false;
+  out.last_norm = !form.post_norm;
   out.encoder_layers = c.layers, out.decoder_layers = c.decoder();
   return out;
 }
 
-/// What a stack reads of ids, in the block of `scope`. `first`: the position of the first.
-Value bart_embedded(const ModelConfig& c, Value ids, Value table, Value first, const Pass& pass) {
+Value source_table(const ModelConfig& c, Builder& builder) {
+  return token_table(c, builder, init_of(c));
+}
+/// Made anew where the two stacks have not one.
+Value target_table(const BartForm& form, const ModelConfig& c, Builder& builder, Value of_source) {
+  if (form.two_tables && !c.shared_embedding)
+    return token_table(c, builder, init_of(c), "embed_target");
+  return of_source.valid() ? of_source : source_table(c, builder);
+}
+
+/// What a stack reads of ids, in the block `block`. `first`: the position of the first.
+Value bart_embedded(const BartForm& form, const ModelConfig& c, std::string_view block, Value ids,
+                    Value table, Value first, const Pass& pass) {
+  const Scope scope(ids.builder(), block);
   Value x = gather(ids, table);
   if (c.scale_embedding) x = x * std::sqrt(static_cast<double>(c.width));
-  x = learned_positions(x, "position", c.most_positions(), init_of(c), first, {}, kUnreadRows);
-  x = dropout_layer(norm(x, "norm", bart_stacks(c).layer), c.dropout, pass.step, "dropout");
+  x = form.sines ? sinusoidal_positions(x, first)
+                 : learned_positions(x, "position", c.most_positions(), init_of(c), first, {},
+                                     kUnreadRows);
+  if (form.embedding_norm) x = norm(x, "norm", bart_stacks(form, c).layer);
+  x = dropout_layer(x, c.dropout, pass.step, "dropout");
   ids.builder().set_name(x, "residual");
   return x;
 }
 
-Encoded bart_read(const ModelConfig& c, Value source, Value table, const Pass& pass) {
+Encoded bart_read(const BartForm& form, const ModelConfig& c, Value source, Value table,
+                  const Pass& pass) {
   const Visible visible = visible_source(c, source, pass);
-  Value x;
-  {
-    const Scope scope(source.builder(), "embed");
-    x = bart_embedded(c, source, table, {}, pass);
-  }
-  return {transformer_encoder(x, bart_stacks(c), visible, pass), visible};
+  const Value x = bart_embedded(form, c, "embed", source, table, {}, pass);
+  return {transformer_encoder(x, bart_stacks(form, c), visible, pass), visible};
 }
 
 /// Logits of what follows ids, by what the decoder makes of them.
-Value bart_decoded(const ModelConfig& c, Value ids, Value table, const Encoded& encoded,
-                   const Pass& pass) {
-  Value x;
-  {
-    const Scope scope(ids.builder(), "embed_target");
-    x = bart_embedded(c, ids, table, pass.position, pass);
-  }
-  x = transformer_decoder(x, encoded, bart_stacks(c), {.causal = true}, pass);
+Value bart_decoded(const BartForm& form, const ModelConfig& c, Value ids, Value table,
+                   const Encoded& encoded, const Pass& pass) {
+  Builder& builder = ids.builder();
+  Value x = bart_embedded(form, c, "embed_target", ids, table, pass.position, pass);
+  x = transformer_decoder(x, encoded, bart_stacks(form, c), {.causal = true}, pass);
   if (pass.wanted.valid()) x = dynamic_slice(x, 1, pass.wanted, 1);
-  const Scope scope(ids.builder(), "head");
-  return matmul(x, table, {.trans_b = true});
-}
-
-constexpr ReadField kBartReads[] = {{"layers", "those of the encoder"},
-                                    {"heads"},
-                                    {"width"},
-                                    {"ffn-width"},
-                                    {"context"},
-                                    {"positions", "of sources, and of targets"},
-                                    {"vocab-size"},
-                                    {"special-tokens"},
-                                    {"dropout"},
-                                    {"attention-dropout"},
-                                    {"decoder-layers"},
-                                    {"decoder-heads"},
-                                    {"decoder-ffn-width"},
-                                    {"source-context"},
-                                    {"scale-embedding"},
-                                    {"init-std"}};
-
-void find_bart_problems(const ModelConfig& c, FieldProblems& problems) {
-  find_token_problems(c, problems);
-  if (c.source() > c.most_positions())
-    problems.add(
-        {"source-context", "positions"},
-        text("source-context is ", c.source(), " and there are ", c.most_positions(),
-             " positions, of a source as of a target; give positions of at least ", c.source()));
+  const Scope scope(builder, "head");
+  const Value logits = matmul(x, table, {.trans_b = true});
+  if (!form.logit_bias) return logits;
+  const Shape shape{c.vocabulary};
+  return logits + stop_gradient(builder.state("bias", {DType::F32, shape, {}}, Role::Parameter,
+                                              zeros_init().of(shape)));
 }
 
 /// A text begins with <s>; what is written begins behind the end of another one.
@@ -106,33 +107,47 @@ std::string bart_tokens_of(const Vocabulary& vocabulary) {
 
 }  // namespace
 
-extern constinit const TranslationModel kBartModel = {
-    .logits = [](const ModelConfig& c, Value source, Value ids, const Pass& pass) -> Value {
-      const Value table = shared_table(c, source.builder(), init_of(c));
-      return bart_decoded(c, ids, table, bart_read(c, source, table, pass), pass);
-    },
-    .read_source = [](const ModelConfig& c, Value source) -> void {
-      const Value table = shared_table(c, source.builder(), init_of(c));
-      keep_for_decoder(bart_read(c, source, table, {}), c.width, bart_stacks(c));
-    },
-    .next = [](const ModelConfig& c, Value ids, const Pass& pass) -> Value {
-      const Value table = shared_table(c, ids.builder(), init_of(c));
-      return bart_decoded(c, ids, table, {.kept = c.source()}, pass);
-    },
-};
+Value bart_logits(const BartForm& form, const ModelConfig& c, Value source, Value ids,
+                  const Pass& pass) {
+  const Value from = source_table(c, source.builder());
+  const Value to = target_table(form, c, source.builder(), from);
+  return bart_decoded(form, c, ids, to, bart_read(form, c, source, from, pass), pass);
+}
 
-constexpr FamilyTask kBartTasks[] = {
-    {kSeq2SeqLm, [](const ModelConfig& config) { return translation(config, kBartModel); }}};
+void read_bart_source(const BartForm& form, const ModelConfig& c, Value source) {
+  const Value table = source_table(c, source.builder());
+  keep_for_decoder(bart_read(form, c, source, table, {}), c.width, bart_stacks(form, c));
+}
 
-extern constinit const ModelFamily kBart = {
+Value next_of_bart(const BartForm& form, const ModelConfig& c, Value ids, const Pass& pass) {
+  const Value table = target_table(form, c, ids.builder(), {});
+  return bart_decoded(form, c, ids, table, {.kept = c.source()}, pass);
+}
+
+void find_bart_problems(const BartForm& form, const ModelConfig& c, FieldProblems& problems) {
+  find_token_problems(c, problems);
+  if (std::ranges::find(kBartActivations, c.activation, &BartActivation::name) ==
+      std::end(kBartActivations)) {
+    std::vector<std::string> known;
+    for (const BartActivation& each : kBartActivations) known.emplace_back(each.name);
+    problems.add({"activation"}, text("activation is '", c.activation, "'; of family ", c.family,
+                                      " it can be ", join(known)));
+  }
+  if (c.source() > c.most_positions())
+    problems.add(
+        {"source-context", "positions"},
+        text("source-context is ", c.source(), " and there are ", c.most_positions(),
+             " positions, of a source as of a target; give positions of at least ", c.source()));
+  if (form.sines && c.width % 2 != 0)
+    problems.add({"width"}, text("sines as positions need an even width; it is ", c.width));
+}
+
+extern constinit const TranslationModel kBartModel = kBartFormModel<BartForm{}>;
+
+extern constinit const ModelFamily kBart = bart_family<BartForm{}>({
     .name = "bart",
     .doc = "encoder and decoder, for translation; post-norm, learned positions, GELU, one table",
-    .reads = kBartReads,
-    .tasks = kBartTasks,
-    .find_problems = find_bart_problems,
-    .stacks = stacks_of_pairs,
-    .special_tokens = kTranslationTokens,
     .tokens_of = bart_tokens_of,
-};
+});
 
 }  // namespace tessera

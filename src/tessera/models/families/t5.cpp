@@ -130,9 +130,9 @@ void find_t5_problems(const ModelConfig& c, FieldProblems& problems) {
 }
 
 std::string t5_tokens_of(const Vocabulary& vocabulary) {
+  if (std::string usual = started_by_padding(vocabulary); !usual.empty()) return usual;
   if (vocabulary.made_elsewhere() == nullptr) return "";
   const SpecialTokens& has = vocabulary.made_elsewhere()->special_tokens();
-  if (has.pad && has.eos) return to_text(TranslationTokens{*has.pad, *has.pad, *has.eos});
   if (has.pad && has.cls && has.sep)
     return to_text(TranslationTokens{*has.pad, *has.cls, *has.sep});
   return "";
@@ -147,7 +147,7 @@ extern constinit const TranslationModel kT5Model = {
       keep_for_decoder(t5_read(c, source, {}).encoded, c.width, t5_stacks(c));
     },
     .next = [](const ModelConfig& c, Value ids, const Pass& pass) -> Value {
-      const Value table = shared_table(c, ids.builder(), t5_tokens_init(c));
+      const Value table = token_table(c, ids.builder(), t5_tokens_init(c));
       return t5_decoded(c, ids, table, {.kept = c.source()}, pass);
     },
     .sentence_files = true,

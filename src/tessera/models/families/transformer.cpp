@@ -137,7 +137,7 @@ extern constinit const TranslationModel kTransformerModel = {
       keep_for_decoder(read_source(c, source, {}).encoded, c.width, stacks_of(c));
     },
     .next = [](const ModelConfig& c, Value ids, const Pass& pass) -> Value {
-      const Value table = c.shared_embedding ? shared_table(c, ids.builder(), init_of(c)) : Value();
+      const Value table = c.shared_embedding ? token_table(c, ids.builder(), init_of(c)) : Value();
       return decoded(c, ids, table, {.kept = c.source()}, {.causal = true}, pass);
     },
 };

@@ -28,6 +28,7 @@ enum class HubRows {
   // Their tensor has the rows of two of ours, one above the other:
   UpperHalf,
   LowerHalf,
+  OneRow,  // theirs is [1, n], and ours [n]
   // Of cross.kv, which has for each head its key, then its value:
   CrossKeys,
   CrossValues,
@@ -58,6 +59,7 @@ struct HubTie {
   /// model is not tied. Else a folder where they differ is refused.
   bool may_differ = false;
   TaskHead heads = TaskHead::None;  // `also` is a part of; None: every model has it
+  bool (*is_in)(const ModelConfig& model) = nullptr;  // which models have it; null: all
 };
 
 /// A class of transformers: the model with the head of some of the family's tasks.
@@ -66,10 +68,17 @@ struct HubClass {
   std::string_view name;
 };
 
-/// A tensor that holds nothing but zeros.
-struct HubZeros {
+/// A tensor that is the same in every model of its sizes.
+struct HubConstant {
   std::string_view name;
+  std::string_view why;  // "zeros, as no value is added there"
   Shape (*shape)(const ModelConfig& model);
+  /// Element i. Files of 16 bits, and those of others, may differ by `within`.
+  double (*at)(const ModelConfig& model, std::int64_t i) = [](const ModelConfig&, std::int64_t) {
+    return 0.0;
+  };
+  double within = 0;
+  bool is_written = true;
 };
 
 struct HubFamily {
@@ -83,8 +92,8 @@ struct HubFamily {
   std::span<const HubTie> ties = {};
   /// Of tensors that hold nothing learned, without the prefix; `*` stands for anything.
   std::span<const std::string_view> unread = {};
-  /// Tensors that are refused where they hold anything else, and written.
-  std::span<const HubZeros> zeros = {};
+  /// Tensors that a folder may lack, and which are refused where they hold anything else.
+  std::span<const HubConstant> constants = {};
   HubKeys keys;
   std::string_view harmless = {};  // keys that change no number here, with blanks between
   /// What no row can say: it reads, judges and writes the rows of HubUse::Own. Errors: HubConfig's.

@@ -279,6 +279,10 @@ std::vector<std::string> shaping_keys(HubKeys keys, const HubConfig& config) {
 
 }  // namespace
 
+std::string shaping_text(HubKeys keys, const HubConfig& config) {
+  return join(shaping_keys(keys, config));
+}
+
 void read_keys(HubKeys keys, std::string_view harmless, const HubConfig& from, ModelConfig& to,
                std::vector<std::string>& notices) {
   judge_other_keys(keys, harmless, from, notices);

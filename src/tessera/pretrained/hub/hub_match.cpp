@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <set>
 
@@ -62,7 +63,7 @@ class Matcher {
     std::vector<HubTensor> table = hub_tensors(family_, model_.config, HubHeads::OfAllTasks);
     refuse_missing(table);
     for (const HubTensor& tensor : table) add(tensor);
-    for (const HubZeros& zeros : family_.zeros) check_zeros(zeros);
+    for (const HubConstant& constant : family_.constants) check_constant(constant);
     tell_unused();
     return std::move(out_);
   }
@@ -78,7 +79,7 @@ class Matcher {
   void settle(const HubTie& tie);
   void refuse_missing(const std::vector<HubTensor>& table) const;
   void add(const HubTensor& tensor);
-  void check_zeros(const HubZeros& zeros);
+  void check_constant(const HubConstant& constant);
   void tell_unused();
   bool equal(const std::string& a, const std::string& b) const;
 
@@ -109,6 +110,7 @@ bool Matcher::equal(const std::string& a, const std::string& b) const {
 
 void Matcher::settle(const HubTie& tie) {
   if (tie.may_differ && !model_.config.tied_head) return;
+  if (tie.is_in != nullptr && !tie.is_in(model_.config)) return;
   const std::string also = names_.find(tie.also);
   if (also.empty()) return;
   const std::string table = find(std::string(tie.theirs));
@@ -126,10 +128,12 @@ void Matcher::settle(const HubTie& tie) {
   }
   if (!is_of(tie.heads, model_.task.task->hub_head))
     return;  // a head that is not read: told as such
+  const std::string why = shaping_text(family_.keys, from_);
   if (!tie.may_differ)
     fail(Fault::Checkpoint, weights_.file_of(also), ": tensor '", printable(also),
          "' differs from '", printable(table), "', and a model of ", family_.model_type,
-         " has one tensor for both here; remove the wrong one");
+         " has one tensor for both here", why.empty() ? "" : text(" (", why, ")"),
+         "; remove the wrong one");
   if (!family_.has_own_head(model_.config))
     model_.notices.push_back(
         text("'", folder_, "': tensor '", printable(also), "' differs from '", printable(table),
@@ -175,27 +179,30 @@ void Matcher::add(const HubTensor& tensor) {
   const bool transposed = tensor.order == HubOrder::InOut && theirs.ndim() == 2;
   Shape shape = theirs;
   if (transposed) shape = {theirs[1], theirs[0]};
+  if (tensor.rows == HubRows::OneRow && theirs.ndim() == 2 && theirs[0] == 1) shape = {theirs[1]};
   shape[0] = our_row_count(tensor.rows, shape[0]);
   const auto [at, is_new] = out_.parameters.emplace(tensor.ours, shape);
   if (!is_new) at->second[0] += shape[0];
   out_.sources[tensor.ours].push_back({found, tensor.rows, transposed});
 }
 
-void Matcher::check_zeros(const HubZeros& zeros) {
-  const std::string name = names_.find(zeros.name);
+void Matcher::check_constant(const HubConstant& constant) {
+  const std::string name = names_.find(constant.name);
   if (name.empty()) return;
   used_.insert(name);
-  const Shape wanted = zeros.shape(model_.config);
+  const Shape wanted = constant.shape(model_.config);
   if (weights_.find(name)->type.shape != wanted)
     fail(Fault::Checkpoint, weights_.file_of(name), ": tensor '", printable(name), "' is ",
          weights_.find(name)->type.shape, "; ", from_.path(), " makes it ", wanted, " (",
          sizes_text(family_.keys, from_), ")");
   each_piece(weights_, name, [&](std::int64_t first, const std::vector<float>& values) {
-    const auto other = std::ranges::find_if(values, [](float value) { return value != 0; });
-    if (other != values.end())
-      fail(Fault::Data, weights_.file_of(name), ": tensor '", printable(name), "' has ", *other,
-           " as element ", first + (other - values.begin()),
-           "; it must be zeros, as no value is added there");
+    for (std::int64_t i = first; i < first + std::ssize(values); ++i) {
+      const double found = values[static_cast<std::size_t>(i - first)],
+                   right = constant.at(model_.config, i);
+      if (!(std::abs(found - right) <= constant.within))
+        fail(Fault::Data, weights_.file_of(name), ": tensor '", printable(name), "' has ", found,
+             " as element ", i, " in place of ", right, "; it must be ", constant.why);
+    }
     return true;
   });
 }

@@ -32,7 +32,7 @@ std::vector<HubRowRun> unpaired(const std::vector<HubRowRun>& runs, std::int64_t
 }  // namespace
 
 std::vector<HubRowRun> hub_row_runs(HubRows which, const ModelConfig& c, std::int64_t rows) {
-  if (which == HubRows::All) return {{0, 0, rows}};
+  if (which == HubRows::All || which == HubRows::OneRow) return {{0, 0, rows}};
   if (which == HubRows::UpperHalf) return {{0, 0, rows / 2}};
   if (which == HubRows::LowerHalf) return {{0, rows / 2, rows / 2}};
   const std::int64_t e = c.head_dim(), queries = c.heads / c.groups() * e;
@@ -55,7 +55,8 @@ std::vector<HubRowRun> hub_row_runs(HubRows which, const ModelConfig& c, std::in
 
 std::int64_t hub_row_count(HubRows which, const ModelConfig& c, std::int64_t rows) {
   switch (which) {
-    case HubRows::All: return rows;
+    case HubRows::All:
+    case HubRows::OneRow: return rows;
     case HubRows::UpperHalf:
     case HubRows::LowerHalf: return 2 * rows;
     case HubRows::PairedQueries:
@@ -78,6 +79,7 @@ Shape hub_shape(HubRows which, bool transposed, const Shape& ours, const ModelCo
   Shape out = ours;
   if (out.ndim() > 0) out[0] = hub_row_count(which, config, ours[0]);
   if (transposed && out.ndim() == 2) out = {out[1], out[0]};
+  if (which == HubRows::OneRow) out = {1, out[0]};
   return out;
 }
 
