@@ -53,6 +53,8 @@ constexpr OtherValue kOtherValues[] = {
     {"image-size", "12"},
     {"patch-size", "2"},
     {"image-channels", "1"},
+    {"layer-scale", "0.1"},
+    {"distilled", "true"},
     {"classes", "4"},
     {"classifier-dropout", "0.25"},
     {"pooling", "mean"},

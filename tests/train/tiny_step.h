@@ -58,7 +58,8 @@ inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
   if (family.ends_with("-alone")) c.task = kMaskedLm;
   if (family.ends_with("-classes"))
     c.task = kSequenceClassification, c.classes = 5, c.classifier_dropout = 0.3;
-  if (c.family == "vit") c.image_size = 8, c.patch_size = 4, c.image_channels = 2, c.classes = 5;
+  if (reads_field(c, "image-size"))
+    c.image_size = 8, c.patch_size = 4, c.image_channels = 2, c.classes = 5;
   return c;
 }
 

@@ -252,6 +252,23 @@ def encoder_task(labels, pairs=True, names={"logits": "logits"}):
 
 PAIRS = types.SimpleNamespace(inputs=pair_inputs, text=pair_text,
                               outputs=lambda model, given: {"logits": pair_logits(model, given["source"], given["ids"])})
+
+
+def picture_inputs(config, generator):
+    """Patches of pictures, line by line, each [channels, side, side]."""
+    patches = (config.image_size // config.patch_size) ** 2
+    drawn = torch.randn(BATCH, patches, config.num_channels * config.patch_size ** 2, generator=generator)
+    return {"patches": drawn, "labels": draw(config.num_labels, generator, BATCH)}
+
+
+def picture_outputs(model, given):
+    patch = model.config.patch_size
+    pixels = F.fold(given["patches"].transpose(1, 2), model.config.image_size, patch, stride=patch)
+    return {"logits": model(pixels.to(model.dtype)).logits}
+
+
+PICTURES = types.SimpleNamespace(inputs=picture_inputs, outputs=picture_outputs, text=None)
+
 # By the end of a class's name: what the task reads, what it makes of it, and a text.
 TASKS = {
     "ForConditionalGeneration": PAIRS,
@@ -262,6 +279,8 @@ TASKS = {
     "ForSequenceClassification": encoder_task(class_labels),
     "ForTokenClassification": encoder_task(tag_labels),
     "ForQuestionAnswering": encoder_task(span_labels, names={"start_logits": "start", "end_logits": "end"}),
+    "ForImageClassification": PICTURES,
+    "ForImageClassificationWithTeacher": PICTURES,
 }
 
 

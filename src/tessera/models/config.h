@@ -90,6 +90,8 @@ struct ModelConfig {
   std::int64_t image_size = 224;    // pixels of a side: pictures are square
   std::int64_t patch_size = 16;     // pixels of a side of a patch
   std::int64_t image_channels = 3;  // numbers for each pixel
+  double layer_scale = 1;           // of what each part of a layer adds, for each channel, at first
+  bool distilled = false;           // two heads tell classes, and their mean counts
   // Of models that answer questions about texts:
   std::int64_t doc_stride = 128;        // tokens that two windows of a long text share
   std::int64_t max_answer_length = 30;  // tokens of a predicted answer, at most

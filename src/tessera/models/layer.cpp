@@ -1,11 +1,32 @@
 #include "tessera/models/layer.h"
 
+#include <algorithm>
 #include <cmath>
+#include <string_view>
 
 #include "tessera/models/family.h"
 #include "tessera/models/rope_scaling.h"
 
 namespace tessera {
+
+namespace {
+
+struct Activation {
+  std::string_view name;
+  FeedForward of;
+};
+constexpr Activation kActivations[] = {{"gelu", FeedForward::GeluErf},
+                                       {"relu", FeedForward::Relu},
+                                       {"gated-gelu", FeedForward::GeGlu},
+                                       {"swiglu", FeedForward::SwiGlu}};
+
+/// Of one that a family does not know, which is told as a problem, the first.
+FeedForward feed_forward_of(std::string_view activation) {
+  const auto found = std::ranges::find(kActivations, activation, &Activation::name);
+  return found == std::end(kActivations) ? kActivations[0].of : found->of;
+}
+
+}  // namespace
 
 WeightInit init_of(const ModelConfig& config) { return normal_init(config.init_std); }
 
@@ -22,6 +43,8 @@ TransformerLayer layer_of(const ModelConfig& config) {
   out.qkv_bias = attention_bias || out.qkv_bias;
   out.proj_bias = attention_bias || out.proj_bias;
   out.ffn_bias = (config.ffn_bias && reads("ffn-bias")) || out.ffn_bias;
+  if (reads("activation")) out.feed_forward = feed_forward_of(config.activation);
+  if (reads("layer-scale")) out.layer_scale = config.layer_scale;
   if (out.rotary) out.rope = rotary_of(config);
   if (config.query_scalar > 0 && reads("query-scalar"))
     out.attention_scale = 1 / std::sqrt(static_cast<double>(config.query_scalar));

@@ -179,18 +179,42 @@ Value seen_from(Value position, std::int64_t b, std::int64_t n, std::int64_t roo
                           iota(builder, shape, 2, DType::I32, where), true, window);
 }
 
+/// x [..., d] times a weight for each channel.
+Value scaled_channels(Value x, std::string_view name, const TransformerLayer& layer, Where where) {
+  const Scope scope(x.builder(), name, where);
+  const Shape channels{x.shape().back()};
+  return x * x.builder().state("weight", {DType::F32, channels, {}}, Role::Parameter,
+                               {Init::Kind::Constant, layer.layer_scale}, where);
+}
+
+/// Attention to keys and values [b, s, g, e] of the same positions as the queries, and where there
+/// are caches to those before them.
+Value attended_so_far(Value q, Value k, Value v, std::int64_t d, const TransformerLayer& layer,
+                      const Visible& visible, const Pass& pass, Where where) {
+  const std::int64_t b = q.shape()[0], s = q.shape()[1];
+  if (!pass.position.valid())
+    return attended(q, k, v, d, layer, visible, layer.window, pass, where);
+  require(visible.causal && !visible.mask.valid(), "attention at ", where.file, ":", where.line,
+          ": with caches it must be causal, without a mask");
+  k = remembered(k, "keys", pass, where);    // [b, room, g, e]
+  v = remembered(v, "values", pass, where);  // [b, room, g, e]
+  const Visible before{.causal = false,
+                       .mask = seen_from(pass.position, b, s, pass.room, layer.window, where),
+                       .bias = visible.bias,
+                       .slopes = visible.slopes};  // a number for all keys of a query: no change
+  return attended(q, k, v, d, layer, before, 0, pass, where);
+}
+
 /// One part of a layer, added to the residual stream. Without a name of the norm, there is none.
 template <typename Part>
 Value added(Value x, std::string_view norm_name, const TransformerLayer& layer, const Part& part,
             Where where) {
-  Value y;
-  if (layer.post_norm) {
-    y = norm(x + part(x), norm_name, layer, where);
-  } else {
-    y = part(norm_name.empty() ? x : norm(x, norm_name, layer, where));
-    if (layer.norm_out) y = norm(y, text(norm_name, "_out"), layer, where);
-    y = x + y;
-  }
+  const bool plain = layer.post_norm || norm_name.empty();
+  Value y = part(plain ? x : norm(x, norm_name, layer, where));
+  if (layer.norm_out) y = norm(y, text(norm_name, "_out"), layer, where);
+  if (layer.layer_scale > 0) y = scaled_channels(y, text(norm_name, "_scale"), layer, where);
+  y = x + y;
+  if (layer.post_norm) y = norm(y, norm_name, layer, where);
   y.builder().set_name(y, "residual");
   return y;
 }
@@ -272,17 +296,7 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
     q = rope(q, positions, rates, false, where);
     k = rope(k, positions, rates, false, where);
   }
-  if (!pass.position.valid())
-    return attended(q, k, v, d, layer, visible, layer.window, pass, where);
-  require(visible.causal && !visible.mask.valid(), "attention at ", where.file, ":", where.line,
-          ": with caches it must be causal, without a mask");
-  k = remembered(k, "keys", pass, where);    // [b, room, g, e]
-  v = remembered(v, "values", pass, where);  // [b, room, g, e]
-  const Visible before{.causal = false,
-                       .mask = seen_from(pass.position, b, s, pass.room, layer.window, where),
-                       .bias = visible.bias,
-                       .slopes = visible.slopes};  // a number for all keys of a query: no change
-  return attended(q, k, v, d, layer, before, 0, pass, where);
+  return attended_so_far(q, k, v, d, layer, visible, pass, where);
 }
 
 Value cross_attention(Value x, const Encoded& encoded, const TransformerLayer& layer,

@@ -31,9 +31,11 @@ struct TransformerLayer {
   bool post_norm = false;  // norm(x + f(x)), as in the first Transformer; else x + f(norm(x))
   bool bare = false;       // of pre-norm, attention reads x itself: there is no norm1
   bool norm_out = false;   // x + norm(f(norm(x))): what each part adds is normed too
-  bool parallel = false;   // x + attention(norm(x)) + feed_forward(norm(x))
-  bool one_norm = false;   // of parallel parts, for both
-  bool bias = true;        // of linear layers and layer norms
+  /// Above 0: what each part adds is multiplied by a weight for each channel, so much at first.
+  double layer_scale = 0;
+  bool parallel = false;  // x + attention(norm(x)) + feed_forward(norm(x))
+  bool one_norm = false;  // of parallel parts, for both
+  bool bias = true;       // of linear layers and layer norms
   // Of these linear layers and of layer norms, where bias is false:
   bool qkv_bias = false, proj_bias = false, ffn_bias = false, norm_bias = false;
   bool head_norm = false;  // self-attention norms each head of queries and keys
@@ -132,7 +134,8 @@ Value feed_forward(Value x, const TransformerLayer& layer, const Pass& pass = {}
                    Where where = Where::here());
 
 /// A layer of an encoder, or of a decoder without one. Blocks: norm1, attn, norm2, mlp; with norm_out
-/// also norm1_out, norm2_out; without norm1 where bare, without norm2 where one_norm. Its result, and what it is after
+/// also norm1_out, norm2_out, with layer_scale norm1_scale, norm2_scale; without norm1 where bare,
+/// without norm2 where one_norm. Its result, and what it is after
 /// attention, are called "residual".
 Value encoder_layer(Value x, const TransformerLayer& layer, const Visible& visible,
                     const Pass& pass, Where where = Where::here());

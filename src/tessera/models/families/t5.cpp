@@ -35,7 +35,6 @@ TransformerConfig t5_stacks(const ModelConfig& c) {
   layer.activation_dropout = c.dropout;
   layer.norm = NormKind::Rms;
   layer.bias = false;
-  layer.feed_forward = c.activation == kT5Relu ? FeedForward::Relu : FeedForward::GeGlu;
   layer.init = layer.residual_init = he_normal_init(Fan::In, c.init_std);
   // T5's queries are 1 / sqrt(e) of its keys and values, in place of a scale. Here they are one
   // matrix, whose rows share it: scores begin as in T5.

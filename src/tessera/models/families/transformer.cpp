@@ -22,7 +22,6 @@ TransformerConfig stacks_of(const ModelConfig& c) {
   TransformerConfig out;
   out.layer = layer_of(c);
   out.layer.post_norm = c.post_norm;
-  out.layer.feed_forward = c.activation == kGelu ? FeedForward::GeluErf : FeedForward::Relu;
   out.encoder_layers = c.layers, out.decoder_layers = c.decoder();
   return out;
 }

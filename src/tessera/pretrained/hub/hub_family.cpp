@@ -67,7 +67,9 @@ const HubFamily* hub_family_of(const FamilyRef& family) {
 }
 
 const HubClass* find_hub_class(const HubFamily& family, TaskHead head) {
-  const auto found = std::ranges::find(family.classes, head, &HubClass::head);
+  const auto found = std::ranges::find_if(family.classes, [&](const HubClass& each) {
+    return each.head == head && each.with == nullptr;
+  });
   return found == family.classes.end() ? nullptr : &*found;
 }
 
@@ -81,8 +83,10 @@ std::vector<std::string> hub_tasks(const HubFamily& family) {
 }
 
 std::string_view hub_class_of(const HubFamily& family, const ModelConfig& config) {
-  if (const HubClass* const its = find_hub_class(family, family_task(config).hub_head))
-    return its->name;
+  for (const HubClass& each : family.classes) {
+    const bool has = each.with == nullptr || config.*each.with;
+    if (has && each.head == family_task(config).hub_head) return each.name;
+  }
   std::vector<std::string> tasks;
   for (const FamilyTask& task : family.family->tasks) {
     if (find_hub_class(family, task.hub_head) != nullptr) tasks.emplace_back(task.name);
@@ -115,11 +119,12 @@ HubTask task_in_hub(const HubFamily& family, const HubConfig& config, TaskGiven 
     config.refuse("architectures", "it must be a list of names of classes");
   const HubJson* const type = config.find("problem_type");
   for (const FamilyTask& task : family.family->tasks) {
-    const HubClass* const its = find_hub_class(family, task.hub_head);
-    if (its != nullptr && is_named(its->name))
+    for (const HubClass& its : family.classes) {
+      if (its.head != task.hub_head || !is_named(its.name)) continue;
       return {find_hub_task(family, task.hub_head,
                             type != nullptr && is_text(*type) ? type->get<std::string>() : ""),
-              true};
+              &its};
+    }
   }
   const bool base = named.empty() || is_named(family.base_class);
   if (base || given == TaskGiven::Yes) return first;
@@ -148,6 +153,8 @@ HubModel read_hub_model(const HubFamily& family, const HubConfig& from, TaskGive
   HubModel out{published(*family.family), task_in_hub(family, from, given)};
   ModelConfig& config = out.config;
   config.task = out.task.task->name;
+  if (out.task.named != nullptr && out.task.named->with != nullptr)
+    config.*out.task.named->with = true;
   config.context = kMostHubContext;
   read_keys(family.keys, family.harmless, from, config, out.notices);
   family.read(from, config);

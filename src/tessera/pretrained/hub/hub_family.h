@@ -66,6 +66,8 @@ struct HubTie {
 struct HubClass {
   TaskHead head;
   std::string_view name;
+  /// It is true of the models of this class, which comes before that of the others; null: of none.
+  bool ModelConfig::*with = nullptr;
 };
 
 /// A tensor that is the same in every model of its sizes.
@@ -127,7 +129,7 @@ enum class HubHeads { OfTask, OfAllTasks };
 std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& config,
                                    HubHeads heads);
 
-/// The class of the family's models with this head; nullptr: there is none.
+/// The class of the family's models with this head, and nothing beside it; nullptr: there is none.
 const HubClass* find_hub_class(const HubFamily& family, TaskHead head);
 /// "masked_lm (BertForMaskedLM)", ...: the family's tasks that have a class.
 std::vector<std::string> hub_tasks(const HubFamily& family);
@@ -141,7 +143,7 @@ const FamilyTask* find_hub_task(const HubFamily& family, TaskHead head,
 /// What `architectures` of config.json says.
 struct HubTask {
   const FamilyTask* task = nullptr;  // the family's first where none is named
-  bool named = false;                // by a class, whose head the folder has
+  const HubClass* named = nullptr;   // by a class, whose head the folder has; null: it is not
 };
 enum class TaskGiven { No, Yes };  // by the user, so that the folder's does not count
 /// Errors: Fault::Data: a class that is not known here, where nobody gave the task.
