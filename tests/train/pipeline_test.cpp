@@ -165,6 +165,7 @@ INSTANTIATE_TEST_SUITE_P(
         PipelineCase{"Zero2", "llama", "gpipe", 2, 1, cut(3, 2, 1, 2)},
         PipelineCase{"Zero3", "gpt2", "zb-v", 2, 2, cut(4, 2, 1, 3)},
         PipelineCase{"BertGpipe2", "bert", "gpipe", 2, 1, cut(4)},
+        PipelineCase{"PanguOne2Tp2", "pangu", "1f1b", 2, 1, cut(4, 1, 2)},
         PipelineCase{"VitOne2Tp2", "vit", "1f1b", 2, 1, cut(4, 1, 2)},
         PipelineCase{"BertOne4Dp2", "bert", "1f1b", 4, 1, cut(3, 2)},
         PipelineCase{"BertZbH1Tp2Sp", "bert", "zb-h1", 3, 1, cut(4, 1, 2, 0, 1, true)},

@@ -27,6 +27,7 @@ import causal_classes
 import encoder_decoder
 import models
 import ops
+import pangu
 import translation
 import vit
 
@@ -58,6 +59,9 @@ def main():
         exact, single, tensors = encoder_decoder.golden(name, seed, train, mean_loss)
         report(name, exact, single)
         write(folder / f"{name}.safetensors", tensors)
+    exact, single, tensors = pangu.golden(19, train, mean_loss, draw_batches)
+    report("pangu", exact, single)
+    write(folder / "pangu.safetensors", tensors)
     write(folder / "ops.safetensors", ops.golden_ops(13))
 
 

@@ -113,12 +113,12 @@ constexpr Preset kPresets[] = {
      "arXiv 2302.13971", 6.7e9},
     {"llama-70b", "Llama 2 as published: 80 layers, width 8192, 8 key-value heads",
      published_presets::llama_70b, "arXiv 2307.09288", 70e9},
-    {"pangu-alpha-2.6b", "PanGu-alpha as published, but for its query layer: 32 layers, width 2560",
+    {"pangu-alpha-2.6b", "PanGu-alpha as published: 31 layers and the query layer, width 2560",
      published_presets::pangu_alpha_2_6b, kPangu, 2.6e9},
-    {"pangu-alpha-13b", "PanGu-alpha as published, but for its query layer: 40 layers, width 5120",
+    {"pangu-alpha-13b", "PanGu-alpha as published: 40 layers and the query layer, width 5120",
      published_presets::pangu_alpha_13b, kPangu, 13.1e9},
     {"pangu-alpha-200b",
-     "PanGu-alpha as published, but for its query layer: 64 layers, width 16384",
+     "PanGu-alpha as published: 63 layers and the query layer, width 16384",
      published_presets::pangu_alpha_200b, kPangu, 207.0e9},
 };
 

@@ -216,12 +216,23 @@ CausalRows causal_rows(const ModelConfig& c, TransformerLayer layer, Value ids, 
   Visible visible{.causal = true, .mask = seen_of(ids, pass)};
   if (c.family->slopes)
     visible.slopes = alibi_slopes(builder, layer.groups(), layer.heads / layer.groups());
-  for (std::int64_t i = 0; i < c.layers; ++i) {
+  const std::int64_t usual = c.layers - (c.family->query_layer ? 1 : 0);
+  for (std::int64_t i = 0; i < usual; ++i) {
     const Scope scope(builder, text("layers.", i));
     x = encoder_layer(x, layer_at(layer, c, i), visible, pass);
   }
+  if (usual == c.layers) {
+    if (pass.wanted.valid()) x = dynamic_slice(x, 1, pass.wanted, 1);
+    return {norm(x, "norm", layer), token};
+  }
+  x = norm(x, "norm", layer);
+  const Scope scope(builder, text("layers.", usual));
+  const Value none = broadcast_to(builder.constant(0, x.dtype()), x.shape());
+  const Value queries = learned_positions(none, "query", c.most_positions(), init, pass.position,
+                                          pass.positions);  // [b, s, width]
+  x = query_layer(queries, x, layer_at(layer, c, usual), visible, pass);
   if (pass.wanted.valid()) x = dynamic_slice(x, 1, pass.wanted, 1);
-  return {norm(x, "norm", layer), token};
+  return {x, token};
 }
 
 Value causal_transformer(const ModelConfig& c, TransformerLayer layer, Value ids,

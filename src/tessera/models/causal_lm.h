@@ -27,7 +27,8 @@ struct CausalRows {
   Value table;  // of tokens [vocabulary, width]
 };
 /// Embedding, `config.layers` layers that see what is before them, and norm. Positions are learned,
-/// but for a layer that rotates. Blocks: embed, layers.N, norm.
+/// but for a layer that rotates. Of a family with a query layer it is the last, behind the norm:
+/// MindSpore's order without a pipeline. Blocks: embed, layers.N, norm.
 CausalRows causal_rows(const ModelConfig& config, TransformerLayer layer, Value ids,
                        const Pass& pass);
 

@@ -96,6 +96,7 @@ struct ModelFamily {
   bool slopes = false;                // distances are known by alibi_slopes, in place of positions
   bool table_norm = false;            // rows of tokens are normed
   bool scaled_table = false;          // rows of tokens are multiplied by the root of their width
+  bool query_layer = false;           // queries of the last layer are learned, a row a position
   std::int64_t unread_positions = 0;  // rows of the table of positions before the first token's
   /// In a program that brings it, it takes the place of the library's family of this name.
   bool replaces = false;

@@ -182,13 +182,11 @@ Value seen_from(Value position, std::int64_t b, std::int64_t n, std::int64_t roo
 /// x [..., d] times a weight for each channel.
 Value scaled_channels(Value x, std::string_view name, const TransformerLayer& layer, Where where) {
   const Scope scope(x.builder(), name, where);
-  const Shape channels{x.shape().back()};
-  return x * x.builder().state("weight", {DType::F32, channels, {}}, Role::Parameter,
+  return x * x.builder().state("weight", {DType::F32, {x.shape().back()}, {}}, Role::Parameter,
                                {Init::Kind::Constant, layer.layer_scale}, where);
 }
 
-/// Attention to keys and values [b, s, g, e] of the same positions as the queries, and where there
-/// are caches to those before them.
+/// Attention to keys and values [b, s, g, e] of the queries' positions, and to those in caches.
 Value attended_so_far(Value q, Value k, Value v, std::int64_t d, const TransformerLayer& layer,
                       const Visible& visible, const Pass& pass, Where where) {
   const std::int64_t b = q.shape()[0], s = q.shape()[1];
@@ -209,8 +207,7 @@ Value attended_so_far(Value q, Value k, Value v, std::int64_t d, const Transform
 template <typename Part>
 Value added(Value x, std::string_view norm_name, const TransformerLayer& layer, const Part& part,
             Where where) {
-  const bool plain = layer.post_norm || norm_name.empty();
-  Value y = part(plain ? x : norm(x, norm_name, layer, where));
+  Value y = part(layer.post_norm || norm_name.empty() ? x : norm(x, norm_name, layer, where));
   if (layer.norm_out) y = norm(y, text(norm_name, "_out"), layer, where);
   if (layer.layer_scale > 0) y = scaled_channels(y, text(norm_name, "_scale"), layer, where);
   y = x + y;
@@ -299,6 +296,18 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
   return attended_so_far(q, k, v, d, layer, visible, pass, where);
 }
 
+Value query_attention(Value queries, Value x, const TransformerLayer& layer, const Visible& visible,
+                      const Pass& pass, Where where) {
+  const Scope scope(x.builder(), "cross", where);
+  const std::int64_t b = x.shape()[0], s = x.shape()[1], d = x.shape().back();
+  const Heads heads = heads_of(d, layer, where);
+  const auto [g, r, e] = heads;
+  const Value q =
+      reshape(linear(queries, "q", g * r * e, of_attention(layer), where), {b, s, g, r, e});
+  const auto [k, v] = encoded_keys(x, heads, layer, where);  // [b, s, g, e] each
+  return attended_so_far(q, k, v, d, layer, visible, pass, where);
+}
+
 Value cross_attention(Value x, const Encoded& encoded, const TransformerLayer& layer,
                       const Pass& pass, Where where) {
   const Scope scope(x.builder(), "cross", where);
@@ -371,6 +380,12 @@ Value encoder_layer(Value x, const TransformerLayer& layer, const Visible& visib
                     const Pass& pass, Where where) {
   if (layer.parallel) return parallel_layer(x, layer, visible, pass, where);
   return feed_forward_part(attention_part(x, layer, visible, pass, where), layer, pass, where);
+}
+
+Value query_layer(Value queries, Value x, const TransformerLayer& layer, const Visible& visible,
+                  const Pass& pass, Where where) {
+  const auto f = [&](Value y) { return query_attention(queries, y, layer, visible, pass, where); };
+  return feed_forward_part(added(x, "norm1", layer, f, where), layer, pass, where);
 }
 
 Value decoder_layer(Value x, const Encoded& encoded, const TransformerLayer& layer,

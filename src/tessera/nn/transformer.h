@@ -116,6 +116,12 @@ struct Encoded {
 Value self_attention(Value x, const TransformerLayer& layer, const Visible& visible,
                      const Pass& pass, Where where = Where::here());
 
+/// Self-attention whose queries are products of other rows: causal, keys and values are of x. As
+/// cross_attention it has q.weight, kv.weight and proj.weight, and it has self_attention's caches.
+/// Shapes: queries, x [b, s, d] -> [b, s, d].
+Value query_attention(Value queries, Value x, const TransformerLayer& layer, const Visible& visible,
+                      const Pass& pass, Where where = Where::here());
+
 /// Attention of x [b, s, d] to what an encoder made [b, t, m] -> [b, s, d]. Parameters: q.weight [g
 /// r e, d]; kv.weight [g 2 e, m], for each key-value head its key and its value; proj.weight [d, g
 /// r e]. Caches, where encoded.kept: keys, values [b, t, g, e]; seen [b, t] of i32, 0 at what no
@@ -139,6 +145,11 @@ Value feed_forward(Value x, const TransformerLayer& layer, const Pass& pass = {}
 /// attention, are called "residual".
 Value encoder_layer(Value x, const TransformerLayer& layer, const Visible& visible,
                     const Pass& pass, Where where = Where::here());
+
+/// The same whose attention is query_attention. Blocks: norm1, cross, norm2, mlp.
+/// Source: Zeng et al. 2021, PanGu-alpha, arXiv 2104.12369, section 2.2.
+Value query_layer(Value queries, Value x, const TransformerLayer& layer, const Visible& visible,
+                  const Pass& pass, Where where = Where::here());
 
 /// A layer that also reads an encoder's result. Blocks: norm1, attn, norm_cross, cross, norm2, mlp.
 Value decoder_layer(Value x, const Encoded& encoded, const TransformerLayer& layer,

@@ -58,12 +58,12 @@ void llama(RunConfig& c, const PresetSizes& sizes, double tokens, double lr, dou
 /// of MindSpore's model zoo (model_zoo/official/nlp/pangu_alpha: pangu_alpha_config.py, utils.py,
 /// train.py): AdamWeightDecay, dropout, warm-up, a cosine over 200,000 steps, sums of gradients in
 /// f32 (gradient_fp32_sync, MindSpore's default), and the batch, which is its batch of each data
-/// parallel rank times these ranks on the paper's devices. Without the
-/// query layer, which attends from a learned query for each position to the output of the last
-/// layer: predictions are made from that output itself.
+/// parallel rank times these ranks on the paper's devices. Layers
+/// count the query layer, but that of the model of 13 billion, which has as many parameters only
+/// with one more.
 void pangu_alpha(RunConfig& c, const PresetSizes& sizes, std::int64_t batch, double lr,
                  double min_lr) {
-  begin_preset(c, "gpt2", sizes);
+  begin_preset(c, "pangu", sizes);
   c.model.vocabulary = 40'000;
   c.model.dropout = 0.1;
   large(c, batch, 200'000);
@@ -122,7 +122,7 @@ void pangu_alpha_2_6b(RunConfig& c) {
 
 /// 1024 devices, 8 of them for tensor parallelism, 8 samples on each data parallel rank.
 void pangu_alpha_13b(RunConfig& c) {
-  pangu_alpha(c, {.layers = 40, .heads = 40, .width = 5120, .context = 1024}, 1024, 5e-5, 1e-6);
+  pangu_alpha(c, {.layers = 41, .heads = 40, .width = 5120, .context = 1024}, 1024, 5e-5, 1e-6);
 }
 
 /// 2048 devices: 16 stages x 8 for tensor parallelism x 16 for data; 32 micro-batches of 1. The
