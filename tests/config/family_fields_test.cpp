@@ -66,6 +66,7 @@ constexpr OtherValue kOtherValues[] = {
     {"rotary-share", "0.5"},
     {"rope-scaling", "rope_type=linear,factor=2"},
     {"one-norm", "true"},
+    {"residual-attention", "true"},
     {"window", "3"},
     {"global-every", "2"},
     {"query-scalar", "9"},

@@ -1,6 +1,7 @@
 /// Tiny models of transformers' families, read from its folders, against what it computes: logits,
 /// loss, every gradient, five steps of AdamW, texts; and written as it writes them.
-/// tools/golden/families.py makes tests/golden/families; a folder there is a case.
+/// tools/golden/families.py makes tests/golden/families; a folder there is a case. Its flags.txt has
+/// flags of ours for what no config.json says.
 
 #include <gtest/gtest.h>
 
@@ -11,6 +12,8 @@
 #include "files/test_data.h"
 #include "repo_file.h"
 #include "tessera/comm/local.h"
+#include "tessera/config/fields.h"
+#include "tessera/files/file.h"
 #include "tessera/files/safetensors.h"
 #include "tessera/ops/softmax.h"
 #include "tessera/passes/grad.h"
@@ -111,9 +114,20 @@ class Families : public testing::TestWithParam<std::string> {
     return out;
   }
 
-  static ModelConfig sampled(ModelConfig model, const SafetensorsFile& file) {
-    if (file.find("in.ids") != nullptr) model.context = file.load("in.ids").shape()[1];
-    if (file.find("in.source") != nullptr) model.source_context = file.load("in.source").shape()[1];
+  ModelConfig sampled(ModelConfig model) const {
+    if (fs::exists(folder() + "/flags.txt")) {
+      RunConfig run;
+      run.model = model;
+      for (const std::string& flag : split(read_file(folder() + "/flags.txt"), '\n')) {
+        if (flag.empty()) continue;
+        const std::vector<std::string> parts = split(flag, ' ');  // --NAME VALUE
+        set_text(*find_field(parts.at(0).substr(2)).field, run, parts.at(1), parts[0]);
+      }
+      model = run.model;
+    }
+    if (file_.find("in.ids") != nullptr) model.context = file_.load("in.ids").shape()[1];
+    if (file_.find("in.source") != nullptr)
+      model.source_context = file_.load("in.source").shape()[1];
     complete(model);
     return model;
   }
@@ -125,7 +139,7 @@ class Families : public testing::TestWithParam<std::string> {
 
   SafetensorsFile file_{folder() + "/golden.safetensors"};
   PretrainedModel theirs_ = PretrainedModel::open(folder());
-  ModelConfig model_ = sampled(theirs_.config(), file_);
+  ModelConfig model_ = sampled(theirs_.config());
   Task task_ = task_of(model_);
 };
 

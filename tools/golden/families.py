@@ -10,6 +10,7 @@ task reads (in.NAME), what it makes of it (logits, or start and end), loss, the 
 AdamW (steps.NAME, losses, grad_norms), and a text of 50 tokens behind a prompt, each the likeliest. All is computed in
 float64 and rounded once. --compare: the logits of an exported folder beside these.
 """
+import contextlib
 import math
 import pathlib
 import sys
@@ -35,6 +36,16 @@ def main():
 
 
 def write(name):
+    """What flags.txt says is computed, too."""
+    flags = GOLDEN / name / "flags.txt"
+    with contextlib.ExitStack() as stack:
+        for flag in flags.read_text().split("\n") if flags.exists() else ():
+            if flag:
+                stack.enter_context(FLAGS[flag]())
+        write_folder(name)
+
+
+def write_folder(name):
     folder = GOLDEN / name
     config = transformers.AutoConfig.from_pretrained(folder)
     (model_class,) = (getattr(transformers, each) for each in config.architectures)
@@ -81,6 +92,30 @@ def learned(model):
 def constants(model):
     """What is added to logits, and does not learn."""
     return [(key, value) for key, value in model.named_buffers() if key == "final_logits_bias"]
+
+
+class ResidualScores:
+    """Attention of modeling_bert as in RealFormer (He et al. 2020): scores of the layer before are added to each layer's."""
+
+    def __enter__(self):
+        self.module, self.scores = transformers.models.bert.modeling_bert, None
+        self.kept = self.module.eager_attention_forward, self.module.BertEncoder.forward
+        def encoder(encoder, *args, **kwargs):
+            self.scores = None
+            return self.kept[1](encoder, *args, **kwargs)
+        def attention(layer, q, k, v, mask, scaling=None, **_):
+            scores = torch.matmul(q, k.transpose(-1, -2)) / math.sqrt(q.shape[-1])
+            self.scores = scores if self.scores is None else self.scores + scores
+            shares = torch.softmax(self.scores if mask is None else self.scores + mask, dim=-1)
+            return torch.matmul(shares, v).transpose(1, 2).contiguous(), shares
+        self.module.eager_attention_forward, self.module.BertEncoder.forward = attention, encoder
+
+    def __exit__(self, *_):
+        self.module.eager_attention_forward, self.module.BertEncoder.forward = self.kept
+
+
+# By a flag in flags.txt, what transformers' models do not do.
+FLAGS = {"--residual-attention true": ResidualScores}
 
 
 def exact(model):

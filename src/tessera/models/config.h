@@ -56,10 +56,11 @@ struct ModelConfig {
   bool tied_head = true;              // the output projection is the token embedding
   double norm_eps = 1e-5;
   double rope_base = 10'000;
-  double local_rope_base = 0;     // of layers with windows; 0: rope_base
-  double rotary_share = 1;        // of a head's channels that rotate
-  std::string rope_scaling = {};  // as rotary_scaling_of reads it; empty: none
-  bool one_norm = false;          // of parallel parts, for both
+  double local_rope_base = 0;       // of layers with windows; 0: rope_base
+  double rotary_share = 1;          // of a head's channels that rotate
+  std::string rope_scaling = {};    // as rotary_scaling_of reads it; empty: none
+  bool one_norm = false;            // of parallel parts, for both
+  bool residual_attention = false;  // scores of the layer before are added to those of each layer
   // Of causal attention:
   std::int64_t window = 0;        // a token sees so many, itself and those before it; 0: all
   std::int64_t global_every = 0;  // of layers with windows, each so-many-th sees all; 0: none does

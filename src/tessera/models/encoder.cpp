@@ -1,6 +1,7 @@
 #include "tessera/models/encoder.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "tessera/models/layer.h"
 #include "tessera/ops/index_ops.h"
@@ -14,6 +15,8 @@ TransformerLayer encoder_layer_of(const ModelConfig& c, const MaskedModel& model
   TransformerLayer out = layer_of(c);
   out.feed_forward = model.feed_forward;
   out.post_norm = !model.pre_norm;
+  // Three products are added.
+  if (model.distances) out.attention_scale = 1 / std::sqrt(3 * static_cast<double>(c.head_dim()));
   if (model.pre_norm) out.residual_init = residual_init(out.init, 2 * c.layers);
   return out;
 }
@@ -59,15 +62,31 @@ EncodedTokens encode_tokens(const ModelConfig& c, const MaskedModel& model, cons
   const Value seen = in.at("mask");
   Builder& builder = seen.builder();
   Value x, token;
+  Value scores;  // of the layer before
   Visible visible{.mask = not_equal(seen, builder.constant(0, seen.dtype()))};
+  if (c.residual_attention && reads_field(c, "residual-attention")) visible.residual = &scores;
   {
     const Scope scope(builder, "embed");
     const EmbeddingResult all = encoder_embedding(c, model, in);
     token = all.table;
     x = dropout_layer(norm(all.rows, "norm", layer), c.dropout, pass.step, "dropout");
+    if (model.blind_padding) {
+      const Shape& shape = x.shape();
+      x = x * cast(reshape(visible.mask, {shape[0], shape[1], 1}), x.dtype());
+      visible.mask = logical_and(reshape(visible.mask, {shape[0], shape[1], 1}),
+                                 reshape(visible.mask, {shape[0], 1, shape[1]}));
+    }
     if (has_projection(c, model)) x = linear(x, "project", c.width, plain);
     builder.set_name(x, "residual");
     const std::int64_t s = x.shape()[1];
+    if (model.distances) {
+      const Scope of_rows(builder, "distance");
+      const Shape table{2 * c.distance_kinds, c.width};
+      const Value rows =
+          builder.state("weight", {DType::F32, table, {}}, Role::Parameter, init_of(c).of(table));
+      visible.distances = {norm(rows, "norm", layer),
+                           log_distance_kinds(builder, s, s, {c.distance_kinds, c.far_distance})};
+    }
     if (model.relative)
       visible.bias = relative_bias(builder, "relative", c.heads, s, s, Distances::Both, init_of(c));
   }

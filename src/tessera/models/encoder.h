@@ -38,6 +38,8 @@ struct MaskedModel {
   bool doubled_separator = false;     // between two texts, where no tokenizer says otherwise
   std::int64_t unread_positions = 0;  // rows of the table of positions before the first token's
   bool positions = true;              // there is a table of them
+  bool distances = false;             // DeBERTa's: layers add scores of tokens and distances
+  bool blind_padding = false;         // padding has zeros in place of rows, and sees nothing
   bool relative = false;              // layers add numbers of T5's kinds of distances to scores
   bool sentence_files = false;        // token files of sentences train it too, as Megatron-LM's
   FeedForward feed_forward = FeedForward::GeluErf;  // of layers; the head has the same GELU

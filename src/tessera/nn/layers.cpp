@@ -34,14 +34,39 @@ std::vector<std::int64_t> far_kinds(std::int64_t kinds, std::int64_t far_distanc
   return out;
 }
 
+/// The least distance of each kind of log_distance_kinds beyond those that have one of their own.
+std::vector<std::int64_t> log_kinds(DistanceKinds of) {
+  const std::int64_t near = of.count / 2;
+  const auto middle = static_cast<float>(near);
+  const float all =
+      std::log(static_cast<float>(static_cast<double>(of.far - 1) / static_cast<double>(near)));
+  std::vector<std::int64_t> out;
+  for (std::int64_t distance = near + 1; std::ssize(out) < of.count - near; ++distance) {
+    const float share = std::log(static_cast<float>(distance) / middle) / all;
+    const auto kind = static_cast<std::int64_t>(std::ceil(share * (middle - 1)));
+    while (std::ssize(out) < std::min(kind, of.count - near)) out.push_back(distance);
+  }
+  return out;
+}
+
 }  // namespace
 
 Value linear(Value x, std::string_view name, std::int64_t out, LinearOptions options, Where where) {
-  Builder& builder = x.builder();
+  return linear(std::vector<Value>{x}, name, out, options, where)[0];
+}
+
+std::vector<Value> linear(const std::vector<Value>& xs, std::string_view name, std::int64_t out,
+                          LinearOptions options, Where where) {
+  Builder& builder = xs[0].builder();
   const Scope scope(builder, name, where);
-  const Value weight = parameter(builder, "weight", {out, x.shape().back()}, options.init);
-  const Value y = matmul(x, weight, {.trans_b = true}, where);  // [..., in] -> [..., out]
-  return options.bias ? y + parameter(builder, "bias", {out}, options.bias_init) : y;
+  const Value weight = parameter(builder, "weight", {out, xs[0].shape().back()}, options.init);
+  std::vector<Value> ys;
+  for (const Value x : xs)  // [..., in] -> [..., out]
+    ys.push_back(matmul(x, weight, {.trans_b = true}, where));
+  if (!options.bias) return ys;
+  const Value bias = parameter(builder, "bias", {out}, options.bias_init);
+  for (Value& y : ys) y = y + bias;
+  return ys;
 }
 
 EmbeddingResult embedding(Value ids, std::string_view name, std::int64_t rows, std::int64_t width,
@@ -105,6 +130,25 @@ Value relative_bias(Builder& builder, std::string_view name, std::int64_t heads,
   if (both) kind = kind + cast(less(before, number(0)), DType::I32) * number(kinds);
   const Value table = parameter(builder, "weight", {of.count, heads}, init);
   return transpose(gather(kind, table, where), {2, 0, 1}, where);  // [heads, queries, keys]
+}
+
+Value log_distance_kinds(Builder& builder, std::int64_t queries, std::int64_t keys,
+                         DistanceKinds of, Where where) {
+  const auto number = [&](std::int64_t value) {
+    return builder.constant(static_cast<double>(value), DType::I32, where);
+  };
+  // Of each distance once: query - key, from 1 - keys to queries - 1.
+  const Value ahead = iota(builder, {queries + keys - 1}, 0, DType::I32, where) - number(keys - 1);
+  const Value distance = abs(ahead);
+  Value kind = minimum(distance, number(of.count / 2));
+  for (const std::int64_t begin : log_kinds(of))
+    kind = kind + cast(less_equal(number(begin), distance), DType::I32);
+  kind = select(less(ahead, number(0)), number(of.count) - kind, number(of.count) + kind);
+  kind = minimum(kind, number(2 * of.count - 1));
+  const Shape pairs{queries, keys};
+  return gather(iota(builder, pairs, 0, DType::I32, where) -
+                    iota(builder, pairs, 1, DType::I32, where) + number(keys - 1),
+                kind, where);
 }
 
 Value alibi_slopes(Builder& builder, std::int64_t groups, std::int64_t per_group, Where where) {

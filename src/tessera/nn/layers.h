@@ -20,6 +20,9 @@ struct LinearOptions {
 /// x W^T + b. Parameters: weight [out, in], bias [out]. Shapes: x [..., in] -> [..., out].
 Value linear(Value x, std::string_view name, std::int64_t out, LinearOptions options = {},
              Where where = Where::here());
+/// The same of each x, with one weight and one bias.
+std::vector<Value> linear(const std::vector<Value>& xs, std::string_view name, std::int64_t out,
+                          LinearOptions options = {}, Where where = Where::here());
 
 struct EmbeddingResult {
   Value rows, table;
@@ -63,6 +66,14 @@ Value relative_bias(Builder& builder, std::string_view name, std::int64_t heads,
                     std::int64_t queries, std::int64_t keys, Distances distances,
                     const WeightInit& init = normal_init(0.02), Value first = {},
                     DistanceKinds of = {}, Where where = Where::here());
+
+/// The kind of each distance of a query from a key, both ways: [queries, keys] of i32, from 0 to
+/// 2 count - 1, where `count` is that of no distance. Up to count / 2 each has one of its own; those
+/// further off share them by the logarithm, so that far - 1 has the last but one.
+/// Numeric: bounds of kinds are those of logarithms in f32, as transformers computes them.
+/// Source: He et al. 2021, arXiv 2111.09543; transformers' make_log_bucket_position.
+Value log_distance_kinds(Builder& builder, std::int64_t queries, std::int64_t keys,
+                         DistanceKinds of, Where where = Where::here());
 
 /// By how much each head's scores fall with each token of distance: [groups, per_group] of f32, for
 /// heads h = 1..n in order. 2^(-8 h / n) where n is a power of two; else those of the power p below

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "tessera/base/text.h"
+#include "tessera/nn/attention/held_scores.h"
 #include "tessera/nn/tensor_cuts.h"
 #include "tessera/ops/attention.h"
 #include "tessera/ops/dynamic_update.h"
@@ -44,72 +45,13 @@ Heads heads_of(std::int64_t width, const TransformerLayer& layer, Where where) {
           layer.head_width > 0 ? layer.head_width : width / layer.heads};
 }
 
-/// Of `a` only where it is not empty.
-Value and_also(Value a, Value b) { return a.valid() ? logical_and(a, b) : b; }
-
-/// Which keys are seen by position, of i32 positions that broadcast: bools; empty: all.
-Value seen_by_position(Value queries, Value keys, bool causal, std::int64_t window) {
-  const auto is_near = [&](Value from, Value to) {
-    return less(to - from, from.builder().constant(static_cast<double>(window), DType::I32));
-  };
-  Value out;
-  if (causal) out = less_equal(keys, queries);
-  if (window > 0) out = and_also(out, is_near(keys, queries));
-  if (window > 0 && !causal) out = and_also(out, is_near(queries, keys));
-  return out;
-}
-
-/// What is seen, as bools that broadcast to scores [b, g, r, s, t]; empty: all is.
-Value seen_of(const Visible& visible, std::int64_t window, Builder& builder, std::int64_t s,
-              std::int64_t t, Where where) {
-  Value out;
-  if (visible.causal || window > 0)
-    out = seen_by_position(iota(builder, {s, t}, 0, DType::I32, where),
-                           iota(builder, {s, t}, 1, DType::I32, where), visible.causal,
-                           window);  // [s, t]
-  if (!visible.mask.valid()) return out;
-  const Shape& shape = visible.mask.shape();
-  const std::int64_t queries = shape.ndim() == 3 ? s : 1;
-  const Value mask = reshape(visible.mask, {shape[0], 1, 1, queries, t}, where);
-  return and_also(out, mask);
-}
-
-/// Attention with a bias, of ops that hold all scores.
-Value biased_attention(Value q, Value k, Value v, const TransformerLayer& layer,
-                       const Visible& visible, std::int64_t window, const Pass& pass, Where where) {
-  // Of keys that are not seen. A number that f16 has too: infinities would make NaN of a query that
-  // sees none.
-  constexpr double kUnseen = -30'000;
-  Builder& builder = q.builder();
-  const Shape& shape = q.shape();
-  const std::int64_t s = shape[1], g = shape[2], r = shape[3], t = k.shape()[1];
-  const double scale = layer.attention_scale == 0 ? 1 / std::sqrt(static_cast<double>(shape[4]))
-                                                  : layer.attention_scale;
-  Value scores = einsum("b s g r e, b t g e -> b g r s t", scale == 1 ? q : q * scale, k, where);
-  if (layer.attention_cap > 0)
-    scores = tanh(scores * (1 / layer.attention_cap)) * layer.attention_cap;
-  scores = scores + reshape(visible.bias, {g, r, s, t}, where);  // [b, g, r, s, t]
-  if (visible.slopes.valid()) {
-    const Value ahead =
-        iota(builder, {s, t}, 1, DType::I32, where) - iota(builder, {s, t}, 0, DType::I32, where);
-    scores = scores + cast(reshape(visible.slopes, {g, r, 1, 1}, where) *
-                               cast(ahead, visible.slopes.dtype()),
-                           scores.dtype());
-  }
-  const Value seen = seen_of(visible, window, builder, s, t, where);
-  if (seen.valid()) scores = select(seen, scores, builder.constant(kUnseen, scores.dtype(), where));
-  const Value shares = dropout_layer(softmax(scores, -1, where), layer.attention_dropout, pass.step,
-                                     "dropout", where);  // [b, g, r, s, t]
-  return einsum("b g r s t, b t g e -> b s g r e", shares, v, where);
-}
-
 /// Attention of q [b, s, g, r, e], and the projection of its result to `width`. `window`: where
 /// positions of queries and keys count from the same one.
 Value attended(Value q, Value k, Value v, std::int64_t width, const TransformerLayer& layer,
                const Visible& visible, std::int64_t window, const Pass& pass, Where where) {
   Value y;
-  if (visible.bias.valid()) {
-    y = biased_attention(q, k, v, layer, visible, window, pass, where);  // [b, s, g, r, e]
+  if (visible.bias.valid() || visible.residual != nullptr) {
+    y = scores_attention(q, k, v, layer, visible, window, pass, where);  // [b, s, g, r, e]
   } else {
     AttentionOptions options;
     options.causal = visible.causal;
@@ -276,8 +218,13 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
   const Scope scope(builder, "attn", where);
   const std::int64_t b = x.shape()[0], s = x.shape()[1], d = x.shape().back();
   const auto [g, r, e] = heads_of(d, layer, where);
-  const Value qkv = linear(x, "qkv", g * (r + 2) * e, of_attention(layer), where);  // [b, s, ...]
-  const Value split = reshape(qkv, {b, s, g, r + 2, e});       // r queries, a key and a value
+  std::vector<Value> read = {x};
+  const Value rows = visible.distances.rows;
+  if (rows.valid())
+    read.push_back(dropout_layer(rows, layer.hidden_dropout, pass.step, "distance_dropout", where));
+  const std::vector<Value> qkv =
+      linear(read, "qkv", g * (r + 2) * e, of_attention(layer), where);  // [b, s, ...]
+  const Value split = reshape(qkv[0], {b, s, g, r + 2, e});    // r queries, a key and a value
   Value q = slice(split, 3, 0, r);                             // [b, s, g, r, e]
   Value k = reshape(slice(split, 3, r, 1), {b, s, g, e});      // [b, s, g, e]
   Value v = reshape(slice(split, 3, r + 1, 1), {b, s, g, e});  // [b, s, g, e]
@@ -292,6 +239,14 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
     const RotaryRates rates = rotary_rates(layer.rope, e, pass.position.valid() ? pass.context : s);
     q = rope(q, positions, rates, false, where);
     k = rope(k, positions, rates, false, where);
+  }
+  if (rows.valid()) {
+    require(!pass.position.valid() && !visible.bias.valid(), "attention at ", where.file, ":",
+            where.line, ": with rows of distances it has neither caches nor a bias");
+    Visible with = visible;
+    with.bias = distance_scores(q, k, reshape(qkv[1], {rows.shape()[0], g, r + 2, e}),
+                                visible.distances.kinds, scale_of(layer, e), where);
+    return attended(q, k, v, d, layer, with, layer.window, pass, where);
   }
   return attended_so_far(q, k, v, d, layer, visible, pass, where);
 }

@@ -52,13 +52,29 @@ struct TransformerLayer {
   std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }
 };
 
+/// Positions of DeBERTa. Of each kind of distance there is a row of a table, of which a layer makes a
+/// query and a key, as of a token; to a score are added those of the query's token with the key of
+/// its distance, and of the query of the distance with the key's token.
+/// Source: He et al. 2021, arXiv 2006.03654, section 3.1; 2111.09543.
+struct DistanceRows {
+  Value rows = {};   // [m, d]; empty: there are none
+  Value kinds = {};  // [s, t] of i32, the row of each distance: log_distance_kinds
+};
+
 /// Which keys a query sees.
 struct Visible {
   bool causal = false;  // those at its own position and before
   Value mask = {};      // [b, t] or [b, s, t], bool: true where a key may be seen; empty: all
-  /// Added to scores, as relative_bias makes it: [heads, s, t]. Empty: nothing. With one, all
+  /// Added to scores, as relative_bias makes it: [heads, s, t]; or [b, g, r, s, t]. Empty: nothing.
+  /// With one, all
   /// scores [b, heads, s, t] of a layer are held, and a query that sees no key sees all alike.
   Value bias = {};
+  DistanceRows distances = {};  // of self-attention without caches and bias
+  /// RealFormer's: scores [b, g, r, s, t] of the layer before, without masks, which are added to
+  /// this one's; these are put in their place. Empty: this is the first layer. nullptr: no scores
+  /// are added. With it all scores are held, as with a bias. Source: He et al. 2020, arXiv
+  /// 2012.11747.
+  Value* residual = nullptr;
   /// Of the heads [g, r], f32: slope * (key position - query position) is added to scores (ALiBi).
   /// Empty: nothing.
   Value slopes = {};

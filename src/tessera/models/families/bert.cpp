@@ -2,6 +2,7 @@
 /// It learns masked tokens, and whether the second part of a sample follows the first. There
 /// are biases, and the tokens' decoder is the token embedding.
 
+#include "tessera/base/joined.h"
 #include "tessera/models/masked_lm.h"
 
 namespace tessera {
@@ -10,12 +11,15 @@ namespace {
 
 constexpr MaskedModel kBertModel = {.sentence_files = true};
 
+constexpr ReadField kBertOwnReads[] = {{"residual-attention"}};
+constexpr auto kBertReads = joined(kMaskedReads, kBertOwnReads);
+
 }  // namespace
 
 extern constinit const ModelFamily kBert = {
     .name = "bert",
     .doc = "post-norm, sees both sides, masked tokens and next parts",
-    .reads = kMaskedReads,
+    .reads = kBertReads,
     .tasks = kMaskedTasks<kBertModel>,
     .publish = [](ModelConfig& config) { config.norm_eps = 1e-12; },
     .cuts = kMaskedCuts,

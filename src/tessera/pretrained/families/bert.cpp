@@ -51,6 +51,11 @@ constexpr std::string_view kBertHarmless =
     "directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers "
     "pooler_size_per_head pooler_type";
 
+void write_bert(const ModelConfig& from, HubJson&) {
+  require(!from.residual_attention, "export: residual-attention is true: transformers' BERT does ",
+          "not add the scores of the layer before");
+}
+
 constexpr HubClass kBertClasses[] = {
     {TaskHead::PreTraining, "BertForPreTraining"},
     {TaskHead::MaskedLm, "BertForMaskedLM"},
@@ -72,6 +77,7 @@ extern constinit const HubFamily kHubBert = {
     .unread = kBertUnread,
     .keys = kBertBlocks,
     .harmless = kBertHarmless,
+    .write = write_bert,
 };
 
 }  // namespace tessera
