@@ -16,7 +16,8 @@ TransformerLayer encoder_layer_of(const ModelConfig& c, const MaskedModel& model
   out.feed_forward = model.feed_forward;
   out.post_norm = !model.pre_norm;
   // Three products are added.
-  if (model.distances) out.attention_scale = 1 / std::sqrt(3 * static_cast<double>(c.head_dim()));
+  if (model.distances)
+    out.attention_scale = 1 / std::sqrt(3 * static_cast<double>(c.width / c.heads));
   if (model.pre_norm) out.residual_init = residual_init(out.init, 2 * c.layers);
   return out;
 }
