@@ -250,6 +250,21 @@ TEST(Config, Tf32IsForGpus) {
   EXPECT_TRUE(problems_of({}, {flag("tf32", "true"), flag("device", "pjrt:cuda")}).empty());
 }
 
+TEST(Config, RingsNeedPartsOfOneLength) {
+  const auto notices = [&](const char* context, const char* exchange) {
+    return tell({}, {flag("devices", "4"), flag("context-parallel-size", "4"),
+                     flag("context", context), flag("cp-comm-type", exchange)})
+        .notices;
+  };
+  EXPECT_EQ(
+      notices("30", "p2p"),
+      std::vector<std::string>{"context 30 is not a multiple of context-parallel-size 4: each "
+                               "device gathers the keys of all; nearest multiples are 28 and "
+                               "32"});
+  EXPECT_TRUE(notices("32", "p2p").empty());
+  EXPECT_TRUE(notices("30", "all_gather").empty());
+}
+
 TEST(Config, PackingDoesNothingWithoutGraphOptimization) {
   const Setting off = {"no-graph-optimization", {"true"}, "--no-graph-optimization"};
   EXPECT_EQ(tell({}, {off, flag("pack-weights", "yes")}).notices,

@@ -246,7 +246,7 @@ TEST(Models, TransformerProblems) {
       "source-context is -1; it must be 1 or more",
       "decoder-layers is 100001; it must be at most 100000",
       "vocabulary is 3, and 3 tokens of family transformer are special; it must be larger",
-      "activation is 'swish'; it can be gelu, relu",
+      "activation is 'swish'; of family transformer it can be gelu, relu",
       "sines as positions need an even width; it is 5"};
   EXPECT_EQ(problems(c).texts(), expected);
 }

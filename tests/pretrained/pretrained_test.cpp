@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <limits>
@@ -220,6 +221,35 @@ TEST_P(Hub, SixteenBitsAreWidened) {
         tensor.data<float>()[i] = wide(narrow(tensor.data<float>()[i]));
     }
     expect_parameters(PretrainedModel::open(folder_with(folder, GetParam(), weights)), wanted);
+  }
+}
+
+/// What is computed and compared with the file, such as sines of positions, is rounded there too.
+TEST(HubFolders, OfSixteenBitsAreReadAsTheyWereWritten) {
+  for (const auto& entry : fs::directory_iterator(repo_file("tests/golden/families"))) {
+    const std::string name = entry.path().filename().string();
+    SCOPED_TRACE(name);
+    const PretrainedModel model = PretrainedModel::open(entry.path().string());
+    Tensors ours;
+    for (const auto& [parameter, shape] : model.parameters()) {
+      HostTensor& tensor = ours[parameter] = HostTensor(DType::F32, shape);
+      std::ranges::copy(whole(model, parameter), tensor.data<float>());
+    }
+    if (fs::exists(entry.path() / "flags.txt")) continue;  // it is exported by no folder's means
+    for (const DType dtype : {DType::BF16, DType::F16}) {
+      const TestFolder folder;
+      save_pretrained(folder / "out", model.config(), reader_of(ours),
+                      {.dtype = dtype, .config = model.json()});
+      const PretrainedModel again = PretrainedModel::open(folder / "out");
+      const double rounding = dtype == DType::BF16 ? 1.0 / 256 : 1.0 / 2048;
+      for (const auto& [parameter, tensor] : ours) {
+        const std::vector<float> found = whole(again, parameter);
+        for (std::size_t i = 0; i < found.size(); ++i) {
+          const double wanted = tensor.data<float>()[i];
+          ASSERT_NEAR(found[i], wanted, rounding * std::abs(wanted) + 1e-7) << parameter;
+        }
+      }
+    }
   }
 }
 

@@ -141,6 +141,16 @@ void note_unread_packing(const RunConfig& config, std::vector<std::string>& noti
              " does nothing: packing weights is part of graph-optimization, which is off"));
 }
 
+/// A ring of keys needs parts of one length.
+void note_gathered_keys(const RunConfig& config, std::vector<std::string>& notices) {
+  const std::int64_t parts = config.parallel.context, tokens = config.model.context;
+  const bool ring = config.cp_comm_type == to_text(KeyExchange::Ring);
+  if (!ring || parts < 2 || tokens % parts == 0 || !reads_field(config.model, "context")) return;
+  notices.push_back(text("context ", tokens, " is not a multiple of context-parallel-size ", parts,
+                         ": each device gathers the keys of all; nearest multiples are ",
+                         tokens / parts * parts, " and ", (tokens / parts + 1) * parts));
+}
+
 /// Two fields that answer one question.
 struct Rivals {
   std::string_view name, other;
@@ -317,6 +327,7 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
   settle_remote_device(from_file, from_flags, config, problems);
   note_asked(from_file, from_flags, config);
   note_unread_packing(config, notices);
+  note_gathered_keys(config, notices);
   forget_unread_fields(config);
   return config;
 }

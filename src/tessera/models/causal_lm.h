@@ -26,6 +26,15 @@ struct CausalRows {
   Value rows;   // [b, s, width], or of the one token that is wanted
   Value table;  // of tokens [vocabulary, width]
 };
+/// Fields of models with learned positions, and those that their language models add.
+inline constexpr ReadField kGptReads[] = {
+    {"layers"},  {"heads"},     {"kv-heads"},   {"width"},   {"ffn-width"},
+    {"context"}, {"positions"}, {"vocab-size"}, {"dropout"}, {"attention-dropout"},
+    {"bias"},    {"norm-eps"},  {"init-std"}};
+
+inline constexpr ReadField kGptLmReads[] = {
+    {"tied-head"}, {"reset-position-ids"}, {"reset-attention-mask"}};
+
 /// Embedding, `config.layers` layers that see what is before them, and norm. Positions are learned,
 /// but for a layer that rotates. Of a family with a query layer it is the last, behind the norm:
 /// MindSpore's order without a pipeline. Blocks: embed, layers.N, norm.

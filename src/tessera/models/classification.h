@@ -36,9 +36,10 @@ double classifier_dropout(const ModelConfig& config);
 
 /// FamilyTask::reads and find_problems of tasks that classify texts.
 inline constexpr ReadField kClassesReads[] = {{"classes"}};
-inline constexpr ReadField kClassifierReads[] = {{"classes"}, {"classifier-dropout"}, {"pooling"}};
+inline constexpr ReadField kClassifierReads[] = {{"classes"}, {"classifier-dropout"}},
+                           kPoolingReads[] = {{"classes"}, {"classifier-dropout"}, {"pooling"}};
 constexpr std::span<const ReadField> classifier_reads(const MaskedModel& model = {}) {
-  return std::span(kClassifierReads).first(model.may_pool ? 3 : 2);
+  return model.may_pool ? std::span<const ReadField>(kPoolingReads) : kClassifierReads;
 }
 void find_classifier_problems(const ModelConfig& config, FieldProblems& problems);
 

@@ -20,7 +20,7 @@ struct FirstRowHead {
   Value (*activation)(Value x) = [](Value x) { return tanh(x); };
   bool drops_twice = false;
   bool bias = true;        // of dense
-  bool on_tokens = false;  // all but `out` is a part of the heads that judge tokens too
+  bool on_tokens = false;  // dense, activation and norm also run on every token
 };
 /// RoBERTa's, and those of the encoders that have no pooler.
 constexpr FirstRowHead classifier_block(Value (*activation)(Value x)) {
@@ -44,11 +44,11 @@ struct MaskedModel {
   bool sentence_files = false;        // token files of sentences train it too, as Megatron-LM's
   FeedForward feed_forward = FeedForward::GeluErf;  // of layers; the head has the same GELU
   NarrowTables narrow = NarrowTables::Never;
-  bool shared_layers = false;   // all layers have the weights of the first
-  bool pre_norm = false;        // norms before each part, and one behind the last layer
-  bool bare_first = false;      // attention of the first layer reads what the tables say
-  bool may_pool = false;        // `pooling` says which row tells the class of a text
-  FirstRowHead text_head = {};  // of texts' classes
+  bool shared_layers = false;               // all layers have the weights of the first
+  bool pre_norm = false;                    // norms before each part, and one behind the last layer
+  bool bare_first = false;                  // attention of the first layer has no norm before it
+  bool may_pool = false;                    // `pooling` says which row tells the class of a text
+  FirstRowHead text_head = {};              // of texts' classes
   std::string_view answers = "qa_outputs";  // the block that tells the ends of answers
   bool drops_before_answers = false;        // which has dropout before it
 };

@@ -90,7 +90,7 @@ struct ModelFamily {
   /// What its layers are made of, where no field of the configuration says it: layer_of
   /// (models/layer.h) fills in the rest. A flag of another program that says so names the family.
   TransformerLayer layer = {};
-  bool first_sees_all = false;  // of each `global_every` layers with windows; else the last does
+  bool first_sees_all = false;  // of each `global_every` layers; else the last sees all
   // Of causal models:
   bool head_bias = false;             // of a head that is not tied
   bool slopes = false;                // distances are known by alibi_slopes, in place of positions

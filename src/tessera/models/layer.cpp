@@ -15,10 +15,12 @@ struct Activation {
   std::string_view name;
   FeedForward of;
 };
-constexpr Activation kActivations[] = {{"gelu", FeedForward::GeluErf},
-                                       {"relu", FeedForward::Relu},
-                                       {"gated-gelu", FeedForward::GeGlu},
-                                       {"swiglu", FeedForward::SwiGlu}};
+constexpr Activation kActivations[] = {
+    {"gelu", FeedForward::GeluErf},  {"gelu_new", FeedForward::GeluTanh},
+    {"relu", FeedForward::Relu},     {"silu", FeedForward::Silu},
+    {"swish", FeedForward::Silu},    {"gated-gelu", FeedForward::GeGlu},
+    {"swiglu", FeedForward::SwiGlu},
+};
 
 /// Of one that a family does not know, which is told as a problem, the first.
 FeedForward feed_forward_of(std::string_view activation) {
@@ -54,6 +56,22 @@ TransformerLayer layer_of(const ModelConfig& config) {
   out.hidden_dropout = config.dropout;
   out.init = out.residual_init = init_of(config);
   return out;
+}
+
+void find_activation_problems(const ModelConfig& config, std::span<const std::string_view> known,
+                              FieldProblems& problems) {
+  if (std::ranges::find(known, config.activation) == known.end())
+    problems.add({"activation"}, text("activation is '", config.activation, "'; of family ",
+                                      config.family, " it can be ", join(known)));
+}
+
+void find_held_score_problems(const ModelConfig& config, FieldProblems& problems) {
+  const std::int64_t longest =
+      std::clamp<std::int64_t>(std::max(config.context, config.source()), 1, kMaxContext);
+  if (config.heads <= kMaxFieldSize && !size_product_fits(longest * longest, 4 * config.heads))
+    problems.add({"context", "source-context", "heads"},
+                 text("scores of attention, which are held whole, are ", config.heads, " heads x ",
+                      longest, " x ", longest, " x 4 bytes; give a smaller context"));
 }
 
 bool has_window(const ModelConfig& c, std::int64_t i) {

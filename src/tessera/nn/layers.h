@@ -53,6 +53,7 @@ Value sinusoidal_positions(Value x, Value first = {}, double base = 10'000,
 /// Which side a distance between positions may be on.
 enum class Distances { Both, Before };
 /// How many kinds of distances are told apart, and from which on all are one kind: T5's.
+inline constexpr std::int64_t kMaxDistanceKinds = 1000;  // each compares all pairs of positions
 struct DistanceKinds {
   std::int64_t count = 32, far = 128;
 };
@@ -68,8 +69,8 @@ Value relative_bias(Builder& builder, std::string_view name, std::int64_t heads,
                     DistanceKinds of = {}, Where where = Where::here());
 
 /// The kind of each distance of a query from a key, both ways: [queries, keys] of i32, from 0 to
-/// 2 count - 1, where `count` is that of no distance. Up to count / 2 each has one of its own; those
-/// further off share them by the logarithm, so that far - 1 has the last but one.
+/// 2 count - 1, where `count` is that of no distance. Up to count / 2 each has one of its own;
+/// those further off share them by the logarithm, so that far - 1 has the last but one.
 /// Numeric: bounds of kinds are those of logarithms in f32, as transformers computes them.
 /// Source: He et al. 2021, arXiv 2111.09543; transformers' make_log_bucket_position.
 Value log_distance_kinds(Builder& builder, std::int64_t queries, std::int64_t keys,

@@ -134,8 +134,9 @@ Value attended_so_far(Value q, Value k, Value v, std::int64_t d, const Transform
   const std::int64_t b = q.shape()[0], s = q.shape()[1];
   if (!pass.position.valid())
     return attended(q, k, v, d, layer, visible, layer.window, pass, where);
-  require(visible.causal && !visible.mask.valid(), "attention at ", where.file, ":", where.line,
-          ": with caches it must be causal, without a mask");
+  require(visible.causal && !visible.mask.valid() && visible.residual == nullptr, "attention at ",
+          where.file, ":", where.line,
+          ": with caches it must be causal, without a mask and scores of the layer before");
   k = remembered(k, "keys", pass, where);    // [b, room, g, e]
   v = remembered(v, "values", pass, where);  // [b, room, g, e]
   const Visible before{.causal = false,

@@ -52,9 +52,9 @@ struct TransformerLayer {
   std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }
 };
 
-/// Positions of DeBERTa. Of each kind of distance there is a row of a table, of which a layer makes a
-/// query and a key, as of a token; to a score are added those of the query's token with the key of
-/// its distance, and of the query of the distance with the key's token.
+/// Positions of DeBERTa. Of each kind of distance there is a row of a table, of which a layer makes
+/// a query and a key, as of a token; to a score are added those of the query's token with the key
+/// of its distance, and of the query of the distance with the key's token.
 /// Source: He et al. 2021, arXiv 2006.03654, section 3.1; 2111.09543.
 struct DistanceRows {
   Value rows = {};   // [m, d]; empty: there are none
@@ -66,8 +66,8 @@ struct Visible {
   bool causal = false;  // those at its own position and before
   Value mask = {};      // [b, t] or [b, s, t], bool: true where a key may be seen; empty: all
   /// Added to scores, as relative_bias makes it: [heads, s, t]; or [b, g, r, s, t]. Empty: nothing.
-  /// With one, all
-  /// scores [b, heads, s, t] of a layer are held, and a query that sees no key sees all alike.
+  /// With one, all scores [b, heads, s, t] of a layer are held, and a query that sees no key sees
+  /// all alike.
   Value bias = {};
   DistanceRows distances = {};  // of self-attention without caches and bias
   /// RealFormer's: scores [b, g, r, s, t] of the layer before, without masks, which are added to
@@ -124,8 +124,8 @@ struct Encoded {
 
 /// Self-attention: g key-value heads, r query heads for each, head width e. Parameters: qkv.weight
 /// [g (r+2) e, d], whose rows hold, for each key-value head, its r query heads, its key and its
-/// value, so that to split the rows is to split the heads; proj.weight [d, g r e]; their biases; with
-/// head_norm q_norm.weight and k_norm.weight [e].
+/// value, so that to split the rows is to split the heads; proj.weight [d, g r e]; their biases;
+/// with head_norm q_norm.weight and k_norm.weight [e].
 /// Caches: keys and values [b, room, g, e]; with them attention is causal and has no mask, and a
 /// bias is [heads, s, room].
 /// Shapes: x [b, s, d] -> [b, s, d].
@@ -155,10 +155,10 @@ void keep_encoded(const Encoded& encoded, std::int64_t width, const TransformerL
 Value feed_forward(Value x, const TransformerLayer& layer, const Pass& pass = {},
                    Where where = Where::here());
 
-/// A layer of an encoder, or of a decoder without one. Blocks: norm1, attn, norm2, mlp; with norm_out
-/// also norm1_out, norm2_out, with layer_scale norm1_scale, norm2_scale; without norm1 where bare,
-/// without norm2 where one_norm. Its result, and what it is after
-/// attention, are called "residual".
+/// A layer of an encoder, or of a decoder without one. Blocks: norm1, attn, norm2, mlp; with
+/// norm_out also norm1_out, norm2_out, with layer_scale norm1_scale, norm2_scale; without norm1
+/// where bare, without norm2 where one_norm. Its result, and what it is after attention, are called
+/// "residual".
 Value encoder_layer(Value x, const TransformerLayer& layer, const Visible& visible,
                     const Pass& pass, Where where = Where::here());
 

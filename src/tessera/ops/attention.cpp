@@ -9,8 +9,8 @@ namespace tessera {
 
 namespace {
 
-/// Types shared by both ops: q, k, v at `first`; mask, slopes and step at the end. Returns the type of
-/// logsumexp.
+/// Types shared by both ops: q, k, v at `first`; mask, slopes and step at the end. Returns the type
+/// of logsumexp.
 TensorType check_operands(const OpCall& c, int first, int extras) {
   const TensorType &q = c.in(first), &k = c.in(first + 1), &v = c.in(first + 2);
   require(q.ndim() == 5 && k.ndim() == 4 && k == v && is_float(q.dtype) && q.dtype == k.dtype,

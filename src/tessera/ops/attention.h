@@ -13,8 +13,8 @@ struct AttentionOptions {
   std::int64_t window = 0;
   double scale = 0;  // of the scores; 0: 1 / sqrt(head_dim)
   double cap = 0;    // above 0: scaled scores become cap * tanh(score / cap)
-  /// [g, r], of the type of logsumexp, or empty: slope * (key position - query position) is added to
-  /// scores, behind a cap. They get no gradient. Source: Press et al. 2022 (ALiBi), arXiv
+  /// [g, r], of the type of logsumexp, or empty: slope * (key position - query position) is added
+  /// to scores, behind a cap. They get no gradient. Source: Press et al. 2022 (ALiBi), arXiv
   /// 2108.12409.
   Value slopes = {};
   double dropout = 0;  // of the probabilities; needs `step` and `name`

@@ -4,6 +4,7 @@
 
 #include "tessera/ops/collective.h"
 #include "tessera/ops/shape_ops.h"
+#include "tessera/passes/rewrite.h"
 
 namespace tessera {
 
@@ -64,12 +65,6 @@ Sharding moved(Sharding sharding, const Names& axes, int to) {
 /// `attrs` end with the result's shape where the op declares one.
 void Moves::add(const OpDef& op, const Shape& logical, Placement after,
                 std::vector<AttrValue> attrs) {
-  Node node;
-  node.op = &op;
-  node.block = like_.block;
-  node.phase = like_.phase;
-  node.stage = like_.stage;
-  node.where = like_.where;
   Result result = here();
   result.logical = logical;
   result.type.shape = local_shape(logical, after.sharding, mesh_);
@@ -77,8 +72,7 @@ void Moves::add(const OpDef& op, const Shape& logical, Placement after,
   const Shape& shape = result.type.shape;
   if (op.attrs.shape_of_result() >= 0)
     attrs.emplace_back(std::vector<std::int64_t>(shape.begin(), shape.end()));
-  node.attrs = Attrs(std::move(attrs));
-  node.results = {std::move(result)};
+  Node node = marked_like(like_, op, Attrs(std::move(attrs)), {std::move(result)});
   value_ = builder_.copy(std::move(node), {value_.id()})[0];
 }
 

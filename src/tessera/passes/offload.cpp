@@ -225,14 +225,9 @@ class Offloader {
 
   /// Block, phase, stage and place in the source are those of `marks`.
   Value copy(const OpDef& op, Value value, Memory memory, const Node& marks) {
-    Node node;
-    node.op = &op;
-    if (&op == &kUse) node.attrs = {std::get<std::string>(rewrite_.to().node(value).attrs[0])};
-    node.block = marks.block;
-    node.phase = marks.phase;
-    node.stage = marks.stage;
-    node.where = marks.where;
-    node.results = {now(value)};
+    Attrs attrs;
+    if (&op == &kUse) attrs = {std::get<std::string>(rewrite_.to().node(value).attrs[0])};
+    Node node = marked_like(marks, op, std::move(attrs), {now(value)});
     node.results[0].placement = Placement{node.results[0].placement->sharding, memory};
     return rewrite_.to().copy(std::move(node), {value.id()})[0];
   }

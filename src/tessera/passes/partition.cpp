@@ -12,6 +12,7 @@
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/passes/moves.h"
+#include "tessera/passes/rewrite.h"
 #include "tessera/passes/stage_partition.h"
 #include "tessera/passes/stage_regions.h"
 
@@ -188,14 +189,9 @@ class Partitioner {
 
   Value clear_padding(int region, Value value, Monoid monoid, const Node& marks) {
     const Result result = builder(region).so_far().result(value.id());
-    Node node;
-    node.op = &kClearPadding;
-    node.attrs = {padded_dims(result, graph_.mesh()), std::string(to_text(monoid))};
-    node.block = marks.block;
-    node.phase = marks.phase;
-    node.stage = marks.stage;
-    node.where = marks.where;
-    node.results = {result};
+    Node node =
+        marked_like(marks, kClearPadding,
+                    {padded_dims(result, graph_.mesh()), std::string(to_text(monoid))}, {result});
     return builder(region).copy(std::move(node), {value.id()})[0];
   }
 

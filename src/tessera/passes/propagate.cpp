@@ -14,6 +14,7 @@
 #include "tessera/passes/decide.h"
 #include "tessera/passes/demand.h"
 #include "tessera/passes/refusals.h"
+#include "tessera/passes/rewrite.h"
 
 namespace tessera {
 
@@ -360,16 +361,10 @@ PlacedValue Propagation::reshard(const PlacedValue& from, const AxisPlacements& 
   const Node& marks = finishes              ? placed_.node(from.value)
                       : from.use != nullptr ? *from.use
                                             : reader;
-  Node node;
   // What is no use is the same for every micro-batch, and made before the first.
   const bool use = from.use != nullptr && strategy_.gather != GatherScope::Step;
-  node.op = use ? &kUse : &kReshard;
-  if (use) node.attrs = from.use->attrs;
-  node.block = marks.block;
-  node.phase = marks.phase;
-  node.stage = marks.stage;
-  node.where = marks.where;
-  node.results = {{from.value.type(), axes_.write(to, from.value.ndim()), {}}};
+  Node node = marked_like(marks, use ? kUse : kReshard, use ? from.use->attrs : Attrs(),
+                          {{from.value.type(), axes_.write(to, from.value.ndim()), {}}});
   known.push_back({placed_.copy(std::move(node), {from.value.id()})[0], to});
   return known.back();
 }

@@ -4,6 +4,18 @@
 
 namespace tessera {
 
+Node marked_like(const Node& like, const OpDef& op, Attrs attrs, std::vector<Result> results) {
+  Node out;
+  out.op = &op;
+  out.attrs = std::move(attrs);
+  out.block = like.block;
+  out.phase = like.phase;
+  out.stage = like.stage;
+  out.where = like.where;
+  out.results = std::move(results);
+  return out;
+}
+
 Rewrite::Rewrite(const Graph& from, Form form) : from_(from), to_(form, from.mesh()), map_(from) {}
 
 Value Rewrite::operator()(ValueId old) {

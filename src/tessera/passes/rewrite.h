@@ -10,6 +10,9 @@
 
 namespace tessera {
 
+/// A node with the marks of another: its block, phase, stage and place in the source.
+Node marked_like(const Node& like, const OpDef& op, Attrs attrs, std::vector<Result> results);
+
 class Rewrite {
  public:
   explicit Rewrite(const Graph& from) : Rewrite(from, from.form()) {}

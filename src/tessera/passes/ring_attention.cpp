@@ -271,15 +271,8 @@ class RingWriter {
   /// A node with the marks of another.
   std::vector<Value> add(const OpDef& op, Attrs attrs, std::vector<Result> results, ValueIds inputs,
                          const Node& like) {
-    Node node;
-    node.op = &op;
-    node.attrs = std::move(attrs);
-    node.block = like.block;
-    node.phase = like.phase;
+    Node node = marked_like(like, op, std::move(attrs), std::move(results));
     node.recompute = like.recompute;
-    node.stage = like.stage;
-    node.where = like.where;
-    node.results = std::move(results);
     return rewrite_.to().copy(std::move(node), std::move(inputs));
   }
 

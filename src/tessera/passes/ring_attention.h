@@ -22,11 +22,10 @@ struct RingLimits {
 ///
 /// Steps whose block no query sees, because of a window, are left out. Without one, in causal
 /// attention, rank 0 would see one block and the last rank all n. There ranks change to a zigzag
-/// before: each has an early and a late half block (Half::Even, Half::Odd), and in each step half of
-/// what its queries could see. Results change back.
+/// before: each has an early and a late half block (Half::Even, Half::Odd), and in each step half
+/// of what its queries could see. Results change back.
 ///
-/// Where a key lies is told by
-/// its placement, along an axis that is turned (axis_part).
+/// Where a key lies is told by its placement, along an axis that is turned (axis_part).
 ///
 /// Gathers stay where something else reads them, where the axis cuts keys unevenly or is one of
 /// several, and where queries are not cut alike.

@@ -112,15 +112,8 @@ class StripWriter {
 
   /// A node with the marks of another.
   Value add(const OpDef& op, Attrs attrs, Result result, ValueIds inputs, const Node& like) {
-    Node node;
-    node.op = &op;
-    node.attrs = std::move(attrs);
-    node.block = like.block;
-    node.phase = like.phase;
-    node.stage = like.stage;
-    node.where = like.where;
-    node.results = {std::move(result)};
-    return rewrite_.to().copy(std::move(node), std::move(inputs))[0];
+    return rewrite_.to().copy(marked_like(like, op, std::move(attrs), {std::move(result)}),
+                              std::move(inputs))[0];
   }
 
   /// Rows of a strip are of no shard: every rank has a strip of its own rows.

@@ -51,8 +51,8 @@ class Mesh {
 };
 
 /// Which of two halves of its part of a dim a rank has. Low and High: the first and the second.
-/// Even and Odd are halves in a zigzag, in which rank c of n has the halves c and 2 n - 1 - c of all
-/// 2 n: one of them is even, the other odd. So each rank has an early and a late one.
+/// Even and Odd are halves in a zigzag, in which rank c of n has the halves c and 2 n - 1 - c of
+/// all 2 n: one of them is even, the other odd. So each rank has an early and a late one.
 enum class Half : std::uint8_t { None, Low, High, Even, Odd };
 
 /// A part of an axis: its coordinate taken apart into (before, size, rest), major first. Of tp=12

@@ -232,7 +232,8 @@ void write_attention(Writing& w) {
   w.out(code.convert(code.reshape(logsumexp, w.result(1).type.shape), w.result_element(1)));
 }
 
-/// (dy, q, k, v, y, logsumexp[, mask][, slopes][, step]) -> (dq, dk, dv): probabilities are made again.
+/// (dy, q, k, v, y, logsumexp[, mask][, slopes][, step]) -> (dq, dk, dv): probabilities are made
+/// again.
 void write_attention_grad(Writing& w) {
   if (cudnn_takes(w, 1)) return write_cudnn_attention_grad(w);
   Code& code = w.code;

@@ -22,15 +22,7 @@ namespace {
 /// Rows of the tables of positions that nothing reads: published weights have them.
 constexpr std::int64_t kUnreadRows = 2;
 
-struct BartActivation {
-  std::string_view name;
-  FeedForward part;
-};
-constexpr BartActivation kBartActivations[] = {{"gelu", FeedForward::GeluErf},
-                                               {"gelu_new", FeedForward::GeluTanh},
-                                               {"relu", FeedForward::Relu},
-                                               {"silu", FeedForward::Silu},
-                                               {"swish", FeedForward::Silu}};
+constexpr std::string_view kBartActivations[] = {"gelu", "gelu_new", "relu", "silu", "swish"};
 
 TransformerConfig bart_stacks(const BartForm& form, const ModelConfig& c) {
   TransformerConfig out;
@@ -40,8 +32,6 @@ TransformerConfig bart_stacks(const BartForm& form, const ModelConfig& c) {
   out.layer.post_norm = form.post_norm;
   out.layer.bias = true;
   out.layer.activation_dropout = c.dropout;
-  out.layer.feed_forward =
-      std::ranges::find(kBartActivations, c.activation, &BartActivation::name)->part;
   out.decoder_layer = out.layer;
   out.decoder_layer->heads = c.heads_of_decoder();
   out.decoder_layer->ffn_width = c.hidden_of_decoder();
@@ -126,13 +116,7 @@ Value next_of_bart(const BartForm& form, const ModelConfig& c, Value ids, const 
 
 void find_bart_problems(const BartForm& form, const ModelConfig& c, FieldProblems& problems) {
   find_token_problems(c, problems);
-  if (std::ranges::find(kBartActivations, c.activation, &BartActivation::name) ==
-      std::end(kBartActivations)) {
-    std::vector<std::string> known;
-    for (const BartActivation& each : kBartActivations) known.emplace_back(each.name);
-    problems.add({"activation"}, text("activation is '", c.activation, "'; of family ", c.family,
-                                      " it can be ", join(known)));
-  }
+  find_activation_problems(c, kBartActivations, problems);
   if (c.source() > c.most_positions())
     problems.add(
         {"source-context", "positions"},

@@ -14,6 +14,11 @@ struct BartForm {
   bool logit_bias = false;     // added to logits; it does not learn
 };
 
+inline constexpr BartForm kMarianForm = {
+    .embedding_norm = false, .sines = true, .two_tables = true, .logit_bias = true};
+inline constexpr BartForm kPegasusForm = {
+    .post_norm = false, .embedding_norm = false, .sines = true, .logit_bias = true};
+
 Value bart_logits(const BartForm& form, const ModelConfig& config, Value source, Value ids,
                   const Pass& pass);
 void read_bart_source(const BartForm& form, const ModelConfig& config, Value source);
@@ -53,7 +58,7 @@ inline constexpr ReadField kBartReads[] = {{"layers", "those of the encoder"},
                                            {"decoder-ffn-width"},
                                            {"source-context"},
                                            {"scale-embedding"},
-                                           {"activation", "gelu, gelu_new, relu or silu"},
+                                           {"activation", "gelu, gelu_new, relu, silu or swish"},
                                            {"init-std"}};
 
 /// Of those with a bias of logits.

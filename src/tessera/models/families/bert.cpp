@@ -14,6 +14,10 @@ constexpr MaskedModel kBertModel = {.sentence_files = true};
 constexpr ReadField kBertOwnReads[] = {{"residual-attention"}};
 constexpr auto kBertReads = joined(kMaskedReads, kBertOwnReads);
 
+void find_bert_problems(const ModelConfig& c, FieldProblems& problems) {
+  if (c.residual_attention) find_held_score_problems(c, problems);
+}
+
 }  // namespace
 
 extern constinit const ModelFamily kBert = {
@@ -22,6 +26,7 @@ extern constinit const ModelFamily kBert = {
     .reads = kBertReads,
     .tasks = kMaskedTasks<kBertModel>,
     .publish = [](ModelConfig& config) { config.norm_eps = 1e-12; },
+    .find_problems = find_bert_problems,
     .cuts = kMaskedCuts,
     .special_tokens = kSpecialTokens,
 };

@@ -1,6 +1,6 @@
-/// DeBERTa of versions 2 and 3 (He et al. 2021, arXiv 2006.03654 and 2111.09543): BERT without types
-/// of tokens and without a table of positions, whose scores also are those of tokens and distances.
-/// Here it learns masked tokens; that of version 3 learned tokens that were replaced.
+/// DeBERTa of versions 2 and 3 (He et al. 2021, arXiv 2006.03654 and 2111.09543): BERT without
+/// types of tokens and without a table of positions, whose scores also are those of tokens and
+/// distances. Here it learns masked tokens; that of version 3 learned tokens that were replaced.
 
 #include "tessera/base/joined.h"
 #include "tessera/models/masked_lm.h"
@@ -31,13 +31,13 @@ constexpr ReadField kDebertaV2Reads[] = {{"layers"},
                                          {"far-distance"}};
 
 void find_deberta_v2_problems(const ModelConfig& c, FieldProblems& problems) {
-  if (c.distance_kinds < 4 || c.distance_kinds % 2 != 0 || c.far_distance > 1'000'000 ||
-      c.far_distance - 1 <= c.distance_kinds / 2)
-    problems.add(
-        {"distance-kinds", "far-distance"},
-        text("distance-kinds is ", c.distance_kinds, " and far-distance ", c.far_distance,
-             "; give an even number of kinds, 4 or more, and a distance from half of them and 2 to "
-             "1000000"));
+  find_held_score_problems(c, problems);
+  if (c.distance_kinds < 4 || c.distance_kinds > kMaxDistanceKinds || c.distance_kinds % 2 != 0 ||
+      c.far_distance > kMaxContext || c.far_distance - 1 <= c.distance_kinds / 2)
+    problems.add({"distance-kinds", "far-distance"},
+                 text("distance-kinds is ", c.distance_kinds, " and far-distance ", c.far_distance,
+                      "; give an even number of kinds from 4 to ", kMaxDistanceKinds,
+                      ", and a distance from half of them and 2 to ", kMaxContext));
 }
 
 }  // namespace

@@ -36,13 +36,11 @@ void complete_dinov2(ModelConfig& c) {
 
 void find_dinov2_problems(const ModelConfig& c, FieldProblems& problems) {
   find_picture_problems(c, problems);
-  const bool known = c.activation == kDinov2Gelu || c.activation == kDinov2SwiGlu;
-  if (!known)
-    problems.add({"activation"}, text("activation is '", c.activation, "'; of family ", c.family,
-                                      " it can be ", kDinov2Gelu, ", ", kDinov2SwiGlu));
+  constexpr std::string_view kKnown[] = {kDinov2Gelu, kDinov2SwiGlu};
+  find_activation_problems(c, kKnown, problems);
   if (c.layer_scale <= 0)
     problems.add({"layer-scale"}, text("layer-scale is ", c.layer_scale, "; it must be above 0"));
-  if (known && c.ffn_width > 0 && c.ffn_width <= kMaxFieldSize && c.width <= kMaxFieldSize &&
+  if (c.ffn_width > 0 && c.ffn_width <= kMaxFieldSize && c.width <= kMaxFieldSize &&
       dinov2_ratio(c) == 0)
     problems.add({"ffn-width", "width"},
                  text("ffn-width is ", c.ffn_width, " and width ", c.width,

@@ -7,22 +7,14 @@ namespace tessera {
 
 namespace {
 
-constexpr ReadField kGpt2Reads[] = {
-    {"layers"},  {"heads"},     {"kv-heads"},   {"width"},   {"ffn-width"},
-    {"context"}, {"positions"}, {"vocab-size"}, {"dropout"}, {"attention-dropout"},
-    {"bias"},    {"norm-eps"},  {"init-std"}};
-
-constexpr ReadField kGpt2LmReads[] = {
-    {"tied-head"}, {"reset-position-ids"}, {"reset-attention-mask"}};
-
-constexpr FamilyTask kGpt2Tasks[] = {{kCausalLm, causal_lm, kGpt2LmReads}, kCausalClassifier};
+constexpr FamilyTask kGpt2Tasks[] = {{kCausalLm, causal_lm, kGptLmReads}, kCausalClassifier};
 
 }  // namespace
 
 extern constinit const ModelFamily kGpt2 = {
     .name = "gpt2",
     .doc = "pre-norm, learned positions, GELU, tied head",
-    .reads = kGpt2Reads,
+    .reads = kGptReads,
     .tasks = kGpt2Tasks,
     .standard = true,
 };

@@ -1,5 +1,5 @@
-/// Marian's translators as transformers has them (Junczys-Dowmunt et al. 2018, arXiv 1804.00344): BART
-/// with sines as positions, no norms behind embeddings, and a bias of logits.
+/// Marian's translators as transformers has them (Junczys-Dowmunt et al. 2018, arXiv 1804.00344):
+/// BART with sines as positions, no norms behind embeddings, and a bias of logits.
 
 #include "tessera/models/families/bart.h"
 
@@ -14,18 +14,17 @@ constexpr auto kMarianCuts = joined(kTokenCuts, kLogitBiasCuts);
 
 }  // namespace
 
-extern constinit const ModelFamily kMarian =
-    bart_family<{.embedding_norm = false, .sines = true, .two_tables = true, .logit_bias = true}>({
-        .name = "marian",
-        .doc = "as bart, sines as positions, SiLU",
-        .reads = kMarianReads,
-        .publish =
-            [](ModelConfig& config) {
-              config.activation = "silu";
-              config.shared_embedding = config.scale_embedding = true;
-            },
-        .cuts = kMarianCuts,
-        .tokens_of = started_by_padding,
-    });
+extern constinit const ModelFamily kMarian = bart_family<kMarianForm>({
+    .name = "marian",
+    .doc = "as bart, sines as positions, SiLU",
+    .reads = kMarianReads,
+    .publish =
+        [](ModelConfig& config) {
+          config.activation = "silu";
+          config.shared_embedding = config.scale_embedding = true;
+        },
+    .cuts = kMarianCuts,
+    .tokens_of = started_by_padding,
+});
 
 }  // namespace tessera

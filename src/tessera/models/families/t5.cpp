@@ -22,8 +22,6 @@ namespace tessera {
 
 namespace {
 
-constexpr std::int64_t kMaxKinds = 1000;  // each is a comparison of all pairs of positions
-
 /// First values, times init_std: 1 of tokens, and of weights that which keeps variances.
 WeightInit t5_tokens_init(const ModelConfig& c) { return normal_init(c.init_std); }
 
@@ -108,24 +106,18 @@ Value t5_decoded(const ModelConfig& c, Value ids, Value table, const Encoded& en
 }  // namespace
 
 void find_t5_problems(const ModelConfig& c, FieldProblems& problems) {
-  if (c.activation != kT5Relu && c.activation != kT5GatedGelu)
-    problems.add({"activation"}, text("activation is '", c.activation, "'; of family ", c.family,
-                                      " it can be ", kT5GatedGelu, ", ", kT5Relu));
+  constexpr std::string_view kKnown[] = {kT5GatedGelu, kT5Relu};
+  find_activation_problems(c, kKnown, problems);
   find_token_problems(c, problems);
-  if (c.distance_kinds < 4 || c.distance_kinds > kMaxKinds)
+  if (c.distance_kinds < 4 || c.distance_kinds > kMaxDistanceKinds)
     problems.add({"distance-kinds"}, text("distance-kinds is ", c.distance_kinds,
-                                          "; it must be from 4 to ", kMaxKinds));
+                                          "; it must be from 4 to ", kMaxDistanceKinds));
   if (c.far_distance <= c.distance_kinds / 2 || c.far_distance > kMaxContext)
     problems.add({"far-distance", "distance-kinds"},
                  text("far-distance is ", c.far_distance, "; with ", c.distance_kinds,
                       " kinds of distances it must be more than ", c.distance_kinds / 2,
                       " and at most ", kMaxContext));
-  const std::int64_t longest =
-      std::clamp<std::int64_t>(std::max(c.context, c.source()), 1, kMaxContext);
-  if (c.heads <= kMaxFieldSize && !size_product_fits(longest * longest, 4 * c.heads))
-    problems.add({"context", "source-context", "heads"},
-                 text("scores of attention, which family ", c.family, " holds, are ", c.heads,
-                      " heads x ", longest, " x ", longest, " x 4 bytes; give a smaller context"));
+  find_held_score_problems(c, problems);
 }
 
 std::string t5_tokens_of(const Vocabulary& vocabulary) {

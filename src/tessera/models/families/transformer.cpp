@@ -15,7 +15,6 @@ namespace tessera {
 
 namespace {
 
-constexpr std::string_view kRelu = "relu", kGelu = "gelu";
 constexpr TensorCut kTargetCuts[] = {{"embed_target.token.weight", 0, 2, /*table=*/true}};
 
 TransformerConfig stacks_of(const ModelConfig& c) {
@@ -48,9 +47,8 @@ EmbeddingResult embedded(const ModelConfig& c, std::string_view block, Value ids
 }
 
 void find_transformer_problems(const ModelConfig& c, FieldProblems& problems) {
-  if (c.activation != kRelu && c.activation != kGelu)
-    problems.add({"activation"},
-                 text("activation is '", c.activation, "'; it can be ", kGelu, ", ", kRelu));
+  constexpr std::string_view kKnown[] = {"gelu", "relu"};
+  find_activation_problems(c, kKnown, problems);
   find_token_problems(c, problems);
   // In training a target's tokens see no padding.
   if (!c.special_tokens.empty() && translation_tokens(c).start == translation_tokens(c).pad)

@@ -5,7 +5,7 @@
 
 namespace tessera {
 
-/// Of scores, before what is added to them.
+/// What q k^T is multiplied by: attention_scale, or 1 / sqrt(head_width).
 double scale_of(const TransformerLayer& layer, std::int64_t head_width);
 
 /// Which keys are seen by position, of i32 positions that broadcast: bools; empty: all.
@@ -15,7 +15,8 @@ Value seen_by_position(Value queries, Value keys, bool causal, std::int64_t wind
 /// of_rows [m, g, r + 2, e]: queries, a key and a value of each row; kinds [s, t].
 Value distance_scores(Value q, Value k, Value of_rows, Value kinds, double scale, Where where);
 
-/// Attention with a bias or with the scores of the layer before: q [b, s, g, r, e] -> [b, s, g, r, e].
+/// Attention with a bias or with the scores of the layer before: q [b, s, g, r, e] -> [b, s, g, r,
+/// e].
 Value scores_attention(Value q, Value k, Value v, const TransformerLayer& layer,
                        const Visible& visible, std::int64_t window, const Pass& pass, Where where);
 

@@ -52,6 +52,7 @@ inline constexpr HubTie kBartTies[] = {{"model.shared.weight", "model.encoder.em
 
 /// Sines of positions, then cosines.
 double bart_sine(const ModelConfig& model, std::int64_t i);
+constexpr double kSineRounding = 1.0 / 512;  // to bf16
 template <bool kWritten>
 inline constexpr HubConstant kBartSines[] = {{.name = "model.encoder.embed_positions.weight",
                                               .why = "sines of positions",
@@ -59,7 +60,7 @@ inline constexpr HubConstant kBartSines[] = {{.name = "model.encoder.embed_posit
                                                 return {model.most_positions(), model.width};
                                               },
                                               .at = bart_sine,
-                                              .within = 1e-3,
+                                              .within = kSineRounding,
                                               .is_written = kWritten},
                                              {.name = "model.decoder.embed_positions.weight",
                                               .why = "sines of positions",
@@ -67,7 +68,7 @@ inline constexpr HubConstant kBartSines[] = {{.name = "model.encoder.embed_posit
                                                 return {model.most_positions(), model.width};
                                               },
                                               .at = bart_sine,
-                                              .within = 1e-3,
+                                              .within = kSineRounding,
                                               .is_written = kWritten}};
 
 inline constexpr HubKey kBartKeys[] = {

@@ -73,7 +73,8 @@ constexpr HubKey kDebertaV2Keys[] = {
      .use = HubUse::Rate,
      .slot = &ModelConfig::classifier_dropout,
      .standard = -1.0,
-     .null = -1.0},
+     .null = -1.0,
+     .heads = TaskHead::SequenceClassification},
     must_be("pooler_dropout", 0.0, "what the pooler reads has no dropout here"),
     must_be("type_vocab_size", 0, "tokens have no types here"),
     must_be("tie_word_embeddings", true, "the decoder is the token embedding here"),
@@ -144,7 +145,7 @@ void read_deberta_v2(const HubConfig& from, ModelConfig& to) {
                "as hidden_size / num_attention_heads");
   if (!from.has("position_buckets"))
     from.refuse("position_buckets", "far distances share kinds here; give so many of each side");
-  to.distance_kinds = from.whole("position_buckets", 4, 1'000'000);
+  to.distance_kinds = from.whole("position_buckets", 4, kMaxDistanceKinds);
   const std::int64_t far = from.has("max_relative_positions")
                                ? from.whole("max_relative_positions", -1, kMostDistance)
                                : -1;

@@ -43,7 +43,6 @@ constexpr HubKey kMarianKeys[] = {
      .shapes = true},
     {.key = "decoder_vocab_size", .use = HubUse::Own, .shapes = true},
 };
-constexpr BartForm kMarianForm = {.embedding_norm = false, .sines = true};
 constexpr std::span<const HubKey> kMarianBlocks[] = {kBartKeys, kBartFormKeys<kMarianForm, 58101>,
                                                      kMarianKeys};
 

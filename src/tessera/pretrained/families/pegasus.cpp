@@ -10,7 +10,6 @@ namespace {
 
 constexpr auto kPegasusNames = joined(kBartTable, kBartLastNorms, kBartLogitBias);
 
-constexpr BartForm kPegasusForm = {.post_norm = false, .embedding_norm = false, .sines = true};
 constexpr std::span<const HubKey> kPegasusBlocks[] = {kBartKeys,
                                                       kBartFormKeys<kPegasusForm, 50265>};
 

@@ -85,7 +85,8 @@ std::string open_sizes(HubKeys keys, const HubConfig& config);
 std::string missing_sizes(HubKeys keys, const HubConfig& config);
 /// "n_embd is 32, n_head is missing and so 12": all sizes.
 std::string sizes_text(HubKeys keys, const HubConfig& config);
-/// "new_decoder_architecture is missing": the family's own, by which tensors are others; empty: none.
+/// "new_decoder_architecture is missing": the family's own, by which tensors are others; empty:
+/// none.
 std::string shaping_text(HubKeys keys, const HubConfig& config);
 /// "attention_bias is true": switches that are on and usually are not, or add biases; empty: none.
 std::string switches_text(HubKeys keys, const HubConfig& config);

@@ -148,11 +148,13 @@ void Matcher::refuse_missing(const std::vector<HubTensor>& table) const {
       heads_there.insert(head_of(tensor));
   }
   std::vector<std::string> lacking;
+  std::set<std::string_view> seen;  // several of ours may be parts of one of theirs
   for (const HubTensor& tensor : table) {
     const bool of_class = model_.task.named && is_of(tensor.heads, model_.task.task->hub_head);
     const bool wanted =
         tensor.heads == TaskHead::None || of_class || heads_there.contains(head_of(tensor));
-    if (wanted && find(tensor.theirs).empty()) lacking.push_back(tensor.theirs);
+    if (wanted && find(tensor.theirs).empty() && seen.insert(tensor.theirs).second)
+      lacking.push_back(tensor.theirs);
   }
   if (lacking.empty()) return;
   std::vector<std::string> why = {missing_sizes(family_.keys, from_),
