@@ -34,11 +34,12 @@ def require_programs(parser, args, *names):
             parser.error(f"{args.build}/{name} is not there; run ./dev bench, which builds it")
 
 
-def has_torch(args):
-    probe = [args.peer, "-c", "import torch"]
+def has_torch(args, *also):
+    needs = ", ".join(["torch", *also])
+    probe = [args.peer, "-c", f"import {needs}"]
     found = os.access(args.peer, os.X_OK) and subprocess.run(probe, capture_output=True).returncode == 0
     if not found:
-        say(f"PyTorch is skipped: {args.peer} does not have it; ./dev bench-peers installs it")
+        say(f"PyTorch is skipped: {args.peer} does not have {needs}; ./dev bench-peers installs what is missing")
     return found
 
 
@@ -156,7 +157,8 @@ def about(result):
         f"{' '.join(m['features'])}; {caches}; {m['memory_gib']} GiB; {m['system']}, Linux {m['kernel']}. "
         f"Tessera at {result['commit']}; " + (f"PyTorch {torch}." if torch else "PyTorch was not there: ./dev bench-peers."),
         "",
-        f"{result['rounds']} rounds, each contestant once a round, every other round in reverse order; in f32. "
+        f"{result['rounds']} rounds, each contestant once a round, every other round in reverse order; in "
+        f"{' and '.join(result.get('dtypes', ['f32']))}. "
         f"Load of the machine {m['load_before']:.2f} before and {m['load_after']:.2f} after; {result['seconds']:.0f} s in all.",
     ]
     busy = m["load_before"] > 0.5

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes a virtual environment with PyTorch and JAX for the benchmarks beside them.
+# Makes a virtual environment with PyTorch, transformers and JAX for the benchmarks beside them.
 #
 #   bench/peers/setup.sh [FOLDER]        FOLDER defaults to build/peers
 #
@@ -18,12 +18,12 @@ if ! python3 -c 'import venv, ensurepip' 2>/dev/null; then
   echo "setup.sh: python3 with venv is missing; on Debian: apt-get install python3-venv" >&2
   exit 1
 fi
-jax=jax needs='torch, jax'
+jax=jax needs='torch, jax, transformers'
 if nvidia-smi -L >/dev/null 2>&1; then jax='jax[cuda13]' needs+=', jax_cuda13_plugin'; fi
 if "$folder/bin/python" -c "import $needs" 2>/dev/null && [ "$torch" = torch ]; then
-  echo "setup.sh: $folder has both already; remove the folder to install the newest"
+  echo "setup.sh: $folder has them already; remove the folder to install the newest"
 else
   python3 -m venv "$folder"
-  "$folder/bin/pip" install --quiet --disable-pip-version-check "$torch" "$jax" numpy
+  "$folder/bin/pip" install --quiet --disable-pip-version-check "$torch" "$jax" numpy transformers
 fi
 "$folder/bin/python" -c 'import torch, jax; print("torch", torch.__version__, "jax", jax.__version__)'

@@ -18,6 +18,16 @@ grep -q "no such command: no-such-command" said.$$ || wrong "an unknown command 
 rm -f said.$$
 "$dev" bench --help | grep -q "^\./dev bench TABLE " || wrong "dev bench --help does not list the tables"
 
+# What `bench` starts is there, and known to its help and its page.
+root=$(dirname "$dev")
+started=$(sed -n 's/.*=~ ^(\([a-z|]*minimalloc\)).*/\1/p' "$dev" | tr '|' ' ')
+[ "$(wc -w <<<"$started")" -ge 5 ] || wrong "the scripts that dev bench starts are not found"
+for script in $started decode translate; do
+  [ -e "$root/bench/$script.py" ] || wrong "bench/$script.py is not there"
+  grep -q "^\./dev bench $script " <<<"$help" || wrong "the help does not name ./dev bench $script"
+  grep -q "^\./dev bench $script " "$root/docs/internals/benchmarks.md" || wrong "no line of benchmarks.md shows ./dev bench $script"
+done
+
 # --no-install names what is missing, installs nothing and goes on; its place among the words does not matter.
 mkdir -p bin.$$
 for tool in cmake ninja ctest apt-get sudo; do printf '#!/bin/sh\necho "%s $*" >>"$SAID"\n' $tool >bin.$$/$tool; done
