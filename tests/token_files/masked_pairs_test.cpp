@@ -118,6 +118,66 @@ Restored restored(const PairBatch& batch, std::int64_t i) {
   return out;
 }
 
+// A run of n words is one of 1 to 3 with a probability of (1 / n) / (1 + 1/2 + 1/3), and has whole
+// words of one part. Words here begin at each third token.
+TEST(MaskedPairs, MaskRunsOfWords) {
+  const Numbers text = every_token();
+  MaskedPairsOptions options = pair_options(403, 0, SampleParts::Swapped);
+  options.longest_run = 3;
+  for (std::int32_t i = 0; i < kText; ++i) options.begins_word.push_back(i % 3 == 0);
+  const std::unique_ptr<Samples> samples = masked_pairs(text, options);
+  constexpr int kSamples = 500;
+  const PairBatch batch(*samples, options, 0, kSamples);
+  std::map<std::size_t, double> runs;
+  double masked = 0, wanted = 0;
+  for (int i = 0; i < kSamples; ++i) {
+    const Restored sample = restored(batch, i);
+    const std::size_t length = sample.a.size() + sample.b.size();
+    const int most = std::max(1, static_cast<int>(0.15 * double(length) + 0.5));
+    EXPECT_LE(sample.masked, most);
+    EXPECT_GE(sample.masked, 1);
+    masked += sample.masked, wanted += most;
+    if (length < 400) continue;
+    const Numbers labels = batch.row("labels", i), ids = batch.row("ids", i);
+    for (std::size_t at = 0; at < labels.size(); ++at) {
+      if (labels[at] == kIgnoredLabel) continue;
+      const std::size_t first = at;
+      while (at < labels.size() && labels[at] != kIgnoredLabel) ++at;
+      // A word ends where the next begins, or a part.
+      const bool begins =
+          labels[first] % 3 == 0 || ids[first - 1] == kCls || ids[first - 1] == kSep;
+      EXPECT_TRUE(begins && (labels[at - 1] % 3 == 2 || ids[at] == kSep)) << i << ": " << first;
+      ++runs[(at - first + 2) / 3];
+    }
+  }
+  EXPECT_GT(masked / wanted, 0.95);
+  // Two runs may touch, and the last may be cut.
+  const double all = runs[1] + runs[2] + runs[3];
+  EXPECT_NEAR(runs[1] / all, 6 / 11.0, 0.08);
+  EXPECT_NEAR(runs[2] / all, 3 / 11.0, 0.06);
+  EXPECT_NEAR(runs[3] / all, 2 / 11.0, 0.06);
+}
+
+TEST(MaskedPairs, MaskTokensWhereWordsAreLongerThanTheShare) {
+  const Numbers text = every_token();
+  MaskedPairsOptions options = pair_options(22, 0, SampleParts::One);
+  options.longest_run = 3;
+  options.begins_word.assign(kText, false);
+  const PairBatch batch(*masked_pairs(text, options), options, 0, 50);
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(restored(batch, i).masked, 3);
+}
+
+TEST(WordBegins, AreBlanksOfLearnedTokensAndOfCharacters) {
+  const Vocabulary characters = Vocabulary::characters("a b\n");
+  std::string begins;
+  const std::vector<bool> of = word_begins(characters);
+  for (std::int32_t id = 0; id < characters.size(); ++id) {
+    if (of[static_cast<std::size_t>(id)]) begins += characters.decode(std::span(&id, 1));
+  }
+  EXPECT_EQ(begins, "\n ");
+  for (const bool begin : word_begins(Vocabulary::ids(5))) EXPECT_TRUE(begin);
+}
+
 TEST(MaskedPairs, AreTwoPartsOfTheTextOfWhichTheSecondOftenFollows) {
   const Numbers text = every_token();
   const MaskedPairsOptions options = pair_options(23);

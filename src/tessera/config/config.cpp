@@ -81,7 +81,7 @@ void set_parallel(RunConfig& config, const TransformerOpParallelConfig& parallel
 }
 
 VocabularyChoice vocabulary_choice(const RunConfig& config) {
-  const std::int64_t special = vocabulary_for(config.model.family, 0);
+  const std::int64_t special = vocabulary_for(config.model, 0);
   return {config.vocabulary, std::max(config.model.vocabulary - special, kByteTokens),
           tokenizer_choice(config)};
 }

@@ -75,7 +75,7 @@ void find_problems(const RunConfig& config, Problems& problems) {
         "--tokenizer-name-or-path gpt2/tokenizer.json",
         {"tokenizer", "vocabulary"});
   find_row_problems(config, problems);
-  const std::int64_t least = vocabulary_for(config.model.family, kByteTokens);
+  const std::int64_t least = vocabulary_for(config.model, kByteTokens);
   if (config.vocabulary == VocabularyKind::Bpe && config.model.vocabulary < least)
     problems.add(text("vocab-size ", config.model.vocabulary,
                       " has no room for the base of vocabulary bpe, ", kByteTokens, " bytes and ",

@@ -124,7 +124,7 @@ RecordedRun recorded_run(const Checkpoint& checkpoint, const OwnFamilies& famili
   check_config(checkpoint, out.config, use);
   check_meaning(checkpoint, out.config.model);
   const ModelConfig& model = out.config.model;
-  const std::int64_t least = vocabulary_for(model.family, out.vocabulary);
+  const std::int64_t least = vocabulary_for(model, out.vocabulary);
   if (least > model.vocabulary)
     refuse(checkpoint, "its vocabulary has ", least, " tokens but its model ", model.vocabulary);
   check_counters(checkpoint);

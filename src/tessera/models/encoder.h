@@ -41,6 +41,7 @@ struct MaskedModel {
   bool distances = false;             // DeBERTa's: layers add scores of tokens and distances
   bool blind_padding = false;         // padding has zeros in place of rows, and sees nothing
   bool relative = false;              // layers add numbers of T5's kinds of distances to scores
+  std::int64_t longest_run = 1;       // words of a text that are masked together; 1: tokens are
   bool sentence_files = false;        // token files of sentences train it too, as Megatron-LM's
   FeedForward feed_forward = FeedForward::GeluErf;  // of layers; the head has the same GELU
   NarrowTables narrow = NarrowTables::Never;

@@ -92,8 +92,18 @@ ModelConfig published(const FamilyRef& family) {
   return out;
 }
 
-std::int64_t vocabulary_for(const FamilyRef& family, std::int64_t of_data) {
-  return of_data + family->special_tokens;
+namespace {
+
+std::int64_t lacked_by(const ModelConfig& config, const Vocabulary* vocabulary) {
+  const FamilyTask* const task = find_task(config);
+  const bool needs = task != nullptr && task->lacked_tokens != nullptr;
+  return needs ? task->lacked_tokens(vocabulary) : 0;
+}
+
+}  // namespace
+
+std::int64_t vocabulary_for(const ModelConfig& config, std::int64_t of_data) {
+  return of_data + config.family->special_tokens + lacked_by(config, nullptr);
 }
 
 void complete(ModelConfig& config) {
@@ -101,10 +111,11 @@ void complete(ModelConfig& config) {
   config.family->complete(config);
 }
 
-std::int64_t vocabulary_for(const FamilyRef& family, const Vocabulary& of_data) {
-  if (reads_field(*family, "special-tokens"))
-    return of_data.size() + (family->tokens_of(of_data).empty() ? family->special_tokens : 0);
-  return of_data.pair_tokens() ? of_data.size() : vocabulary_for(family, of_data.size());
+std::int64_t vocabulary_for(const ModelConfig& config, const Vocabulary& of_data) {
+  const ModelFamily& family = *config.family;
+  const bool has_them = reads_field(family, "special-tokens") ? !family.tokens_of(of_data).empty()
+                                                              : of_data.pair_tokens().has_value();
+  return of_data.size() + (has_them ? 0 : family.special_tokens) + lacked_by(config, &of_data);
 }
 
 void take_special_tokens(ModelConfig& config, const Vocabulary& of_data) {

@@ -50,6 +50,9 @@ struct FamilyTask : TaskKind {
   void (*find_problems)(const ModelConfig& config, FieldProblems& problems) = nullptr;
   /// The block with a row for each label: it begins anew where weights are of other labels.
   std::string_view head = {};
+  /// Tokens that it needs beside the family's and that a vocabulary lacks, or, of nullptr, one of
+  /// bytes: their ids follow those of the data. nullptr: it needs none.
+  std::int64_t (*lacked_tokens)(const Vocabulary* vocabulary) = nullptr;
 };
 
 struct ModelFamily {
@@ -136,11 +139,12 @@ bool has_task(const ModelConfig& config, std::string_view name);
 /// were published otherwise.
 ModelConfig published(const FamilyRef& family);
 
-/// The least vocabulary of a model for data of so many tokens: these and the family's special ones.
-std::int64_t vocabulary_for(const FamilyRef& family, std::int64_t of_data);
+/// The least vocabulary of a model for data of so many tokens: these and the special ones of the
+/// family and of the task.
+std::int64_t vocabulary_for(const ModelConfig& config, std::int64_t of_data);
 
 /// The same for a vocabulary, which may have the special tokens itself.
-std::int64_t vocabulary_for(const FamilyRef& family, const Vocabulary& of_data);
+std::int64_t vocabulary_for(const ModelConfig& config, const Vocabulary& of_data);
 
 /// Of a configuration that leaves its special tokens open, those that the vocabulary has.
 void take_special_tokens(ModelConfig& config, const Vocabulary& of_data);

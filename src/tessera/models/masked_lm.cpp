@@ -112,8 +112,11 @@ Task masked_lm(const ModelConfig& c, const MaskedModel& model, SampleParts parts
                                                           const SampleChoices& choices) {
     const std::optional<PairTokens> special = data.vocabulary.pair_tokens();
     if (special) require_usual_frame(model, parts, data.vocabulary, *special);
-    return MaskedPairsOptions{
+    MaskedPairsOptions out{
         context, data.vocabulary.size(), predicted, choices.seed, choices.order, special, parts};
+    out.longest_run = model.longest_run;
+    if (model.longest_run > 1) out.begins_word = word_begins(data.vocabulary);
+    return out;
   };
   if (model.sentence_files && two) out.token_files = sentence_file_use(c, c.context);
   out.train_samples = [c, options](const Dataset& data, const SampleChoices& choices) {

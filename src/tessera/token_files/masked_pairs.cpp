@@ -7,6 +7,7 @@
 #include "tessera/base/philox.h"
 #include "tessera/base/text.h"
 #include "tessera/tensor/ignored_label.h"
+#include "tessera/token_files/draws.h"
 #include "tessera/token_files/permutation.h"
 
 namespace tessera {
@@ -20,17 +21,6 @@ constexpr std::int64_t kShortOneOf = 10;  // samples
 struct PairOfParts {
   std::span<const std::int32_t> a, b;
   std::int32_t next = 0;
-};
-
-/// Random numbers of one sample, one after the other.
-class Draws {
- public:
-  Draws(std::uint64_t key, std::int64_t sample)
-      : key_(key), sample_(static_cast<std::uint64_t>(sample)) {}
-  std::int64_t below(std::int64_t n) { return uniform_index(philox(key_, count_++, sample_), n); }
-
- private:
-  std::uint64_t key_, sample_, count_ = 0;
 };
 
 /// What lies where in a batch.
@@ -61,7 +51,8 @@ class MaskedPairs : public Samples {
         options_(options),
         pair_key_(random_key(options.seed, "data.pair")),
         place_key_(random_key(options.seed, "data.masked")),
-        mask_key_(random_key(options.seed, "data.mask")) {}
+        mask_key_(random_key(options.seed, "data.mask")),
+        run_key_(random_key(options.seed, "data.run")) {}
 
   void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const final {
     PairRows rows(batch, options_);
@@ -112,30 +103,80 @@ class MaskedPairs : public Samples {
     }
 
     const auto num_tokens = static_cast<std::int64_t>(num_a + pair.b.size());
-    const auto place = [&](std::size_t n) {  // of the n-th token that is to be predicted
-      const std::uint64_t token = permute(n, static_cast<std::uint64_t>(num_tokens), place_key_,
-                                          static_cast<std::uint64_t>(sample));
-      return static_cast<std::int32_t>(token + (token < num_a ? 1 : 2));
-    };
     const auto predict = [&](std::int32_t at, std::int32_t& label) {
       std::int32_t& token = ids[static_cast<std::size_t>(at)];
       label = token;
       token = shown(token, sample, at);
     };
     const auto wanted = static_cast<std::size_t>(num_masked(num_tokens));
+    std::vector<std::int32_t> places = options_.longest_run > 1
+                                           ? places_of_runs(pair, sample, wanted)
+                                           : places_of_tokens(num_tokens, sample, wanted);
+    for (std::int32_t& place : places) place += static_cast<std::size_t>(place) < num_a ? 1 : 2;
+    std::ranges::sort(places);
     if (options_.masked_positions > 0) {
       const auto begin = static_cast<std::size_t>(i * options_.masked_positions);
-      const std::span<std::int32_t> positions = rows.positions.subspan(begin, wanted);
-      for (std::size_t n = 0; n < wanted; ++n) positions[n] = place(n);
-      std::ranges::sort(positions);
-      for (std::size_t n = 0; n < wanted; ++n) predict(positions[n], rows.labels[begin + n]);
+      std::ranges::copy(places, rows.positions.subspan(begin).begin());
+      for (std::size_t n = 0; n < places.size(); ++n) predict(places[n], rows.labels[begin + n]);
     } else {
       const std::span<std::int32_t> labels = row(rows.labels);
-      for (std::size_t n = 0; n < wanted; ++n) {
-        const std::int32_t at = place(n);
-        predict(at, labels[static_cast<std::size_t>(at)]);
+      for (const std::int32_t at : places) predict(at, labels[static_cast<std::size_t>(at)]);
+    }
+  }
+
+  /// Tokens of a sample of so many, the texts' alone, that are to be predicted: `wanted` of them.
+  std::vector<std::int32_t> places_of_tokens(std::int64_t num_tokens, std::int64_t sample,
+                                             std::size_t wanted) const {
+    std::vector<std::int32_t> out;
+    for (std::size_t n = 0; n < wanted; ++n)
+      out.push_back(
+          static_cast<std::int32_t>(permute(n, static_cast<std::uint64_t>(num_tokens), place_key_,
+                                            static_cast<std::uint64_t>(sample))));
+    return out;
+  }
+
+  /// The same in runs of words of a part, `wanted` at most. A run that is too long, or has a word
+  /// of another one, is left out or becomes shorter.
+  std::vector<std::int32_t> places_of_runs(const PairOfParts& pair, std::int64_t sample,
+                                           std::size_t wanted) const {
+    std::vector<std::int32_t> begins;  // of words, and the end
+    std::int32_t at = 0;
+    for (const auto& part : {pair.a, pair.b}) {
+      for (std::size_t i = 0; i < part.size(); ++i, ++at) {
+        if (i == 0 || options_.begins_word[static_cast<std::size_t>(part[i])]) begins.push_back(at);
       }
     }
+    const std::size_t words = begins.size();
+    begins.push_back(at);
+    std::vector<bool> taken(words);
+    std::vector<std::int32_t> out;
+    Draws draw(run_key_, sample);
+    for (std::size_t n = 0; n < words && out.size() < wanted; ++n) {
+      const std::uint64_t first = permute(n, words, place_key_, static_cast<std::uint64_t>(sample));
+      const auto end_of_part = static_cast<std::int32_t>(
+          begins[first] < std::ssize(pair.a) ? pair.a.size() : static_cast<std::size_t>(at));
+      std::size_t end = first;
+      for (std::int64_t left = run_length(draw); left > 0 && end < words; --left, ++end) {
+        const std::int32_t last = begins[end + 1];
+        if (taken[end] || last > end_of_part ||
+            out.size() + static_cast<std::size_t>(last - begins[first]) > wanted)
+          break;
+      }
+      for (std::size_t word = first; word < end; ++word) taken[word] = true;
+      for (std::int32_t token = begins[first]; token < begins[end]; ++token) out.push_back(token);
+    }
+    if (out.empty()) return places_of_tokens(at, sample, wanted);  // words are longer than that
+    return out;
+  }
+
+  /// n with a probability proportional to 1 / n.
+  std::int64_t run_length(Draws& draw) const {
+    double all = 0;
+    for (std::int64_t n = 1; n <= options_.longest_run; ++n) all += 1 / static_cast<double>(n);
+    double drawn = draw.unit() * all;
+    std::int64_t n = 1;
+    while (n < options_.longest_run && (drawn -= 1 / static_cast<double>(n)) >= 0) ++n;
+    return n;
   }
 
   std::int64_t num_masked(std::int64_t num_tokens) const {
@@ -155,7 +196,7 @@ class MaskedPairs : public Samples {
 
   std::span<const std::int32_t> tokens_;
   MaskedPairsOptions options_;
-  std::uint64_t pair_key_, place_key_, mask_key_;
+  std::uint64_t pair_key_, place_key_, mask_key_, run_key_;
 };
 
 class TrainPairs final : public MaskedPairs {
@@ -219,6 +260,28 @@ class FixedPairs final : public MaskedPairs {
 };
 
 }  // namespace
+
+std::vector<bool> word_begins(const Vocabulary& vocabulary) {
+  const Tokenizer* const made = vocabulary.made_elsewhere();
+  const auto piece = [&](std::int32_t id) {
+    return made != nullptr ? made->token(id).value_or("") : vocabulary.decode(std::span(&id, 1));
+  };
+  // A blank as SentencePiece and as GPT-2 write it, the latter's new line, and as it is.
+  constexpr std::string_view kBlanks[] = {"\u2581", "\u0120", "\u010a", " ", "\n", "\t"};
+  std::vector<bool> continues, blank;
+  for (std::int32_t id = 0; id < vocabulary.size(); ++id) {
+    const std::string spelled = piece(id);
+    continues.push_back(made != nullptr && starts_with(spelled, "##"));
+    blank.push_back(std::ranges::any_of(
+        kBlanks, [&](std::string_view mark) { return starts_with(spelled, mark); }));
+  }
+  if (std::ranges::find(continues, true) != continues.end()) {
+    continues.flip();
+    return continues;
+  }
+  if (std::ranges::find(blank, true) == blank.end()) blank.flip();
+  return blank;
+}
 
 std::unique_ptr<Samples> masked_pairs(std::span<const std::int32_t> tokens,
                                       const MaskedPairsOptions& options) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "tessera/token_files/sampler.h"
 #include "tessera/token_files/samples.h"
@@ -37,7 +38,13 @@ struct MaskedPairsOptions {
   SampleOrder order = SampleOrder::ShuffledWindows;
   std::optional<PairTokens> special = {};  // of a vocabulary that has its own
   SampleParts parts = SampleParts::Elsewhere;
+  std::int64_t longest_run = 1;        // words that are masked together; 1: tokens, see below
+  std::vector<bool> begins_word = {};  // of each id; where longest_run is above 1
 };
+
+/// Of each id of a vocabulary, whether a word begins with it: with a blank, or, of word pieces,
+/// without ##. Of a tokenizer that marks no words, all do.
+std::vector<bool> word_begins(const Vocabulary& vocabulary);
 
 /// Samples of the form [CLS] A [SEP] B [SEP] [PAD]..., or of one part, [CLS] A [SEP] [PAD]... Each
 /// is a pure function of the seed and its number; `tokens` must outlive them.
@@ -47,7 +54,8 @@ struct MaskedPairsOptions {
 /// together fill the sample, but in one of ten, which has a random length. A alone is a window of
 /// context - 2 tokens. 15 % of these tokens are to be predicted, at least one: of them 80 % are
 /// replaced by [MASK], 10 % by a random token of the text's vocabulary, and 10 % are left as they
-/// are. Samples of later epochs are masked otherwise.
+/// are. Samples of later epochs are masked otherwise. With longest_run = m above 1 they are runs of
+/// 1 to m words, of n words with a probability proportional to 1 / n.
 ///
 /// Inputs of a batch of n samples, all i32:
 ///   ids, mask [n, context]          tokens; 0 at padding, else 1
@@ -63,7 +71,7 @@ struct MaskedPairsOptions {
 /// Errors:  Fault::Data: fewer than context - 2 tokens, or context - 1 of one part.
 /// Source:  Devlin et al. 2018, arXiv 1810.04805, section 3.1 and appendix A.1; lengths as in the
 ///          code that its authors published. Swapped: Lan et al. 2019, arXiv 1909.11942, section
-///          3.1. One: "full sentences" of Liu et al. 2019, arXiv 1907.11692, section 4.2.
+///          3.1, as are runs of words (m = 3). One: "full sentences" of Liu et al. 2019, arXiv 1907.11692, section 4.2.
 std::unique_ptr<Samples> masked_pairs(std::span<const std::int32_t> tokens,
                                       const MaskedPairsOptions& options);
 

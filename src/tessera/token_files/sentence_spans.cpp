@@ -20,10 +20,7 @@ namespace {
 WordPieces spans_pieces(const Vocabulary& vocabulary, const SentenceSpansOptions& options) {
   const Tokenizer* const made = vocabulary.made_elsewhere();
   WordPieces out;
-  if (made != nullptr) {
-    while (const auto id = made->id_of(text("<extra_id_", out.sentinels.size(), ">")))
-      out.sentinels.push_back(*id);
-  }
+  out.sentinels = sentinels_of(vocabulary);
   require(!out.sentinels.empty(), "spans of token files need the files' tokenizer, with sentinels ",
           "<extra_id_0>, <extra_id_1> and so on, and ",
           made == nullptr ? "none is given" : "the run's has none",
@@ -114,6 +111,14 @@ class SentenceSpans final : public Samples {
 };
 
 }  // namespace
+
+std::vector<std::int32_t> sentinels_of(const Vocabulary& vocabulary) {
+  std::vector<std::int32_t> out;
+  const Tokenizer* const made = vocabulary.made_elsewhere();
+  if (made == nullptr) return out;
+  while (const auto id = made->id_of(text("<extra_id_", out.size(), ">"))) out.push_back(*id);
+  return out;
+}
 
 std::unique_ptr<Samples> sentence_spans(const TokenFiles& files, const Vocabulary& vocabulary,
                                         const SentenceSpansOptions& options) {

@@ -4,12 +4,16 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "tessera/token_files/samples.h"
 #include "tessera/token_files/token_files.h"
 #include "tessera/tokenizers/vocabulary.h"
 
 namespace tessera {
+
+/// The tokens <extra_id_0>, <extra_id_1> and so on of a tokenizer, in this order; of others none.
+std::vector<std::int32_t> sentinels_of(const Vocabulary& vocabulary);
 
 struct SentenceSpansOptions {
   /// choice.context: tokens of what is read; choice.written: of what is written.

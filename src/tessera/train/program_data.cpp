@@ -16,7 +16,7 @@ Dataset load_program_data(const RunConfig& config, const KnownModel& model) {
       "vocab-size, or the tokenizer with tokenizer-name-or-path, or with tokenizer-type and its ",
       "files");
   return program_dataset(
-      Vocabulary::ids(config.model.vocabulary - vocabulary_for(config.model.family, 0)),
+      Vocabulary::ids(config.model.vocabulary - vocabulary_for(config.model, 0)),
       config.program_data);
 }
 

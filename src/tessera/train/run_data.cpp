@@ -67,7 +67,7 @@ void check_samples(PreparedRun& run, Problems& problems) {
 void check_vocabulary(PreparedRun& run, Problems& problems) {
   const RunConfig& c = run.config;
   const std::int64_t known = run.data->vocabulary.size(),
-                     least = vocabulary_for(c.model.family, run.data->vocabulary);
+                     least = vocabulary_for(c.model, run.data->vocabulary);
   const bool learned = c.vocabulary == VocabularyKind::Bpe && !run.from && !run.init;
   if (learned && c.model.vocabulary > least)
     run.notices.push_back(text(
@@ -76,7 +76,7 @@ void check_vocabulary(PreparedRun& run, Problems& problems) {
         " gives the same model without unused rows"));
   // A resumed run keeps its vocabulary; of a learned one find_problems has told.
   const bool given = c.vocabulary == VocabularyKind::Bpe &&
-                     c.model.vocabulary < vocabulary_for(c.model.family, kByteTokens);
+                     c.model.vocabulary < vocabulary_for(c.model, kByteTokens);
   const VocabularyKind kind = run.data->vocabulary.kind();
   // Of a folder's model that has fewer rows than its tokenizer has tokens, only ids that come
   // count.
@@ -146,7 +146,7 @@ bool complete_model(RunConfig& config, const Dataset& data) {
   take_special_tokens(config.model, data.vocabulary);
   data_source(config).complete(config, data);
   const bool open = config.model.vocabulary == 0;
-  if (open) config.model.vocabulary = vocabulary_for(config.model.family, data.vocabulary);
+  if (open) config.model.vocabulary = vocabulary_for(config.model, data.vocabulary);
   return open || is_of_rows(config.model);
 }
 

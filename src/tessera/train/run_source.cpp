@@ -118,7 +118,7 @@ void take_model(RunConfig& config, const RecordedRun& from) {
   }
   // As many as the data had: stays open in config.toml.
   if (config.defaulted.contains("vocab-size") && from.vocabulary.kind() != VocabularyKind::Bpe &&
-      from.config.model.vocabulary == vocabulary_for(from.config.model.family, from.vocabulary))
+      from.config.model.vocabulary == vocabulary_for(from.config.model, from.vocabulary))
     config.model.vocabulary = 0;
   // A preset leaves the size open; that of learned tokens is not to be found in the data.
   if (config.model.vocabulary == 0 && from.vocabulary.kind() == VocabularyKind::Bpe)

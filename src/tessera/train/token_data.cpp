@@ -25,7 +25,7 @@ Vocabulary vocabulary_of(const RunConfig& config, const Vocabulary* of_weights) 
           "' is token files, whose number of ids only their tokenizer knows; give it ",
           "with tokenizer-type and its files or tokenizer-name-or-path, or give vocab-size, as ",
           "printed by preprocess_data");
-  return Vocabulary::ids(config.model.vocabulary - vocabulary_for(config.model.family, 0));
+  return Vocabulary::ids(config.model.vocabulary - vocabulary_for(config.model, 0));
 }
 
 std::int64_t samples_of(const RunConfig& config) {

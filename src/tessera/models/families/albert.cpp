@@ -1,6 +1,6 @@
 /// ALBERT (Lan et al. 2019, arXiv 1909.11942): BERT whose layers all have the same weights, and
-/// whose tables are narrower than the layers. It learns masked tokens, and whether the two parts of
-/// a sample are in the order of the text.
+/// whose tables are narrower than the layers. It learns masked runs of words, and whether the two
+/// parts of a sample are in the order of the text.
 
 #include "tessera/models/masked_lm.h"
 
@@ -10,6 +10,7 @@ namespace {
 
 constexpr MaskedModel kAlbertModel = {.parts = SampleParts::Swapped,
                                       .second = "sop",
+                                      .longest_run = 3,
                                       .feed_forward = FeedForward::GeluTanh,
                                       .narrow = NarrowTables::Always,
                                       .shared_layers = true};

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tessera/models/denoising.h"
 #include "tessera/models/layer.h"
 #include "tessera/nn/transformer_stack.h"
 #include "tessera/ops/elementwise.h"
@@ -128,9 +129,17 @@ void find_bart_problems(const BartForm& form, const ModelConfig& c, FieldProblem
 
 extern constinit const TranslationModel kBartModel = kBartFormModel<BartForm{}>;
 
+namespace {
+
+constexpr FamilyTask kBartOwnTasks[] = {kBartTasks<BartForm{}>[0],
+                                        denoising_task<kBartModel, kTextInfilling>()};
+
+}  // namespace
+
 extern constinit const ModelFamily kBart = bart_family<BartForm{}>({
     .name = "bart",
     .doc = "encoder and decoder, for translation; post-norm, learned positions, GELU, one table",
+    .tasks = kBartOwnTasks,
     .tokens_of = bart_tokens_of,
 });
 

@@ -68,7 +68,7 @@ inline constexpr TensorCut kLogitBiasCuts[] = {{"head.bias", 0, 1}};
 template <BartForm kForm>
 constexpr ModelFamily bart_family(ModelFamily with) {
   if (with.reads.empty()) with.reads = kBartReads;
-  with.tasks = kBartTasks<kForm>;
+  if (with.tasks.empty()) with.tasks = kBartTasks<kForm>;
   with.find_problems = [](const ModelConfig& config, FieldProblems& problems) {
     find_bart_problems(kForm, config, problems);
   };

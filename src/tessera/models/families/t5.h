@@ -1,7 +1,7 @@
 #pragma once
 /// What the versions of T5 have alike: all but what is published of them.
 
-#include "tessera/models/translation.h"
+#include "tessera/models/denoising.h"
 
 namespace tessera {
 
@@ -34,7 +34,8 @@ inline constexpr ReadField kT5Reads[] = {
 inline constexpr TensorCut kT5Cuts[] = {{"embed*.relative.weight", 1, 2}};
 
 inline constexpr FamilyTask kT5Tasks[] = {
-    {kSeq2SeqLm, [](const ModelConfig& config) { return translation(config, kT5Model); }}};
+    {kSeq2SeqLm, [](const ModelConfig& config) { return translation(config, kT5Model); }},
+    denoising_task<kT5Model, kSpanCorruption>()};
 
 void find_t5_problems(const ModelConfig& config, FieldProblems& problems);
 /// Padding is the start, as in the published models. Of BERT's vocabularies, as Megatron-LM takes
