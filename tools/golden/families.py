@@ -22,6 +22,8 @@ import torch
 import torch.nn.functional as F
 import transformers
 
+import megatron
+
 GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden" / "families"
 IGNORED = -100
 BATCH, CONTEXT, SOURCE, STEPS, PROMPT, WRITTEN = 3, 13, 11, 5, 4, 50
@@ -48,7 +50,7 @@ def write(name):
 def write_folder(name):
     folder = GOLDEN / name
     config = transformers.AutoConfig.from_pretrained(folder)
-    (model_class,) = (getattr(transformers, each) for each in config.architectures)
+    model_class = class_of(config)
     task = next(task for suffix, task in TASKS.items() if model_class.__name__.endswith(suffix))
     config._attn_implementation = "eager"
     model = without_rows_of_padding(new_model(model_class, config).train())
@@ -74,6 +76,12 @@ def write_folder(name):
                                 {"torch": torch.__version__, "transformers": transformers.__version__})
     print(name, sum(value.numel() for value in model.parameters()), "parameters,",
           sum(path.stat().st_size for path in folder.iterdir()) // 1000, "KB")
+
+
+def class_of(config):
+    """Of Megatron-LM's own folders, ours."""
+    (name,) = config.architectures
+    return getattr(megatron if config.model_type.startswith("megatron-lm-") else transformers, name)
 
 
 def new_model(model_class, config):
@@ -159,7 +167,7 @@ def as_saved(model, what):
 def compare(name, folder):
     golden = safetensors.torch.load_file(GOLDEN / name / "golden.safetensors")
     config = transformers.AutoConfig.from_pretrained(folder)
-    (model_class,) = (getattr(transformers, each) for each in config.architectures)
+    model_class = class_of(config)
     task = next(task for suffix, task in TASKS.items() if model_class.__name__.endswith(suffix))
     model = model_class.from_pretrained(folder, dtype=torch.float32).eval()
     inputs = {key[3:]: value for key, value in golden.items() if key.startswith("in.")}
@@ -268,6 +276,10 @@ def masked_labels(config, generator, mask):
     return {"labels": torch.where(chosen, draw(config.vocab_size, generator, *mask.shape), IGNORED)}
 
 
+def pretraining_labels(config, generator, mask):
+    return masked_labels(config, generator, mask) | {"next": draw(2, generator, BATCH)}
+
+
 def class_labels(config, generator, mask):
     return {"labels": draw(config.num_labels, generator, BATCH)}
 
@@ -304,13 +316,20 @@ def picture_outputs(model, given):
 
 PICTURES = types.SimpleNamespace(inputs=picture_inputs, outputs=picture_outputs, text=None)
 
+PRETRAINING = encoder_task(pretraining_labels,
+                           names={"prediction_logits": "logits", "seq_relationship_logits": "next"})
+CAUSAL = types.SimpleNamespace(inputs=causal_inputs, text=causal_text,
+                               outputs=lambda model, given: {"logits": model(given["ids"].long()).logits})
+
 # By the end of a class's name: what the task reads, what it makes of it, and a text.
 TASKS = {
     "ForConditionalGeneration": PAIRS,
     "MTModel": PAIRS,
-    "ForCausalLM": types.SimpleNamespace(inputs=causal_inputs, text=causal_text,
-                            outputs=lambda model, given: {"logits": model(given["ids"].long()).logits}),
+    "GPTModel": CAUSAL,
+    "ForCausalLM": CAUSAL,
     "ForMaskedLM": encoder_task(masked_labels, pairs=False),
+    "ForPreTraining": PRETRAINING,
+    "BertModel": PRETRAINING,
     "ForSequenceClassification": encoder_task(class_labels),
     "ForTokenClassification": encoder_task(tag_labels),
     "ForQuestionAnswering": encoder_task(span_labels, names={"start_logits": "start", "end_logits": "end"}),
@@ -331,11 +350,11 @@ class InDouble(torch.overrides.TorchFunctionMode):
 
 def loss_of(outputs, given):
     """The mean of what is lost by each output, of which the last dim are the classes: of `logits` on labels, of others on
-    what the task reads by their name."""
+    what the task reads by their name. Of pretraining it is the sum."""
     losses = [F.cross_entropy(value.reshape(-1, value.shape[-1]),
                               given["labels" if name == "logits" else name].reshape(-1).long(), ignore_index=IGNORED)
               for name, value in outputs.items()]
-    return sum(losses) / len(losses)
+    return sum(losses) / (1 if "next" in outputs else len(losses))
 
 
 def five_steps(task, model, steps):

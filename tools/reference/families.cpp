@@ -24,14 +24,17 @@ constexpr std::string_view kBegin = R"(# Model families
 std::string families_page() {
   std::string out(kBegin);
   for (const ModelFamily* family : model_families()) {
-    std::vector<std::string> tasks, classes;
+    std::vector<std::string> tasks;
     for (const FamilyTask& task : family->tasks) tasks.push_back(text("`", task.name, "`"));
-    const HubFamily* const hub = hub_family_of(FamilyRef(*family));
-    if (hub != nullptr) {
+    std::vector<std::string> folders;
+    for (const HubFamily* const hub : hub_families()) {
+      if (hub->family->name != family->name) continue;
+      std::vector<std::string> classes;
       for (const HubClass& each : hub->classes) classes.push_back(text("`", each.name, "`"));
+      folders.push_back(text("`", hub->model_type, "`: ", join(classes),
+                             hub->only_read ? " of Megatron-LM, only read" : ""));
     }
-    out += text("| `", family->name, "` | ", family->doc, " | ",
-                hub == nullptr ? "" : text("`", hub->model_type, "`: ", join(classes)), " | ",
+    out += text("| `", family->name, "` | ", family->doc, " | ", join(folders, "; "), " | ",
                 join(tasks), " |\n");
   }
   return out;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "tessera/models/family.h"
 #include "tessera/models/layer.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
@@ -13,7 +14,7 @@ namespace tessera {
 
 TransformerLayer encoder_layer_of(const ModelConfig& c, const MaskedModel& model) {
   TransformerLayer out = layer_of(c);
-  out.feed_forward = model.feed_forward;
+  if (!reads_field(c, "activation")) out.feed_forward = model.feed_forward;
   out.post_norm = !model.pre_norm;
   // Three products are added.
   if (model.distances)
@@ -70,7 +71,8 @@ EncodedTokens encode_tokens(const ModelConfig& c, const MaskedModel& model, cons
     const Scope scope(builder, "embed");
     const EmbeddingResult all = encoder_embedding(c, model, in);
     token = all.table;
-    x = dropout_layer(norm(all.rows, "norm", layer), c.dropout, pass.step, "dropout");
+    x = model.bare_tables ? all.rows : norm(all.rows, "norm", layer);
+    x = dropout_layer(x, c.dropout, pass.step, "dropout");
     if (model.blind_padding) {
       const Shape& shape = x.shape();
       x = x * cast(reshape(visible.mask, {shape[0], shape[1], 1}), x.dtype());

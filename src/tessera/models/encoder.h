@@ -47,6 +47,7 @@ struct MaskedModel {
   NarrowTables narrow = NarrowTables::Never;
   bool shared_layers = false;               // all layers have the weights of the first
   bool pre_norm = false;                    // norms before each part, and one behind the last layer
+  bool bare_tables = false;                 // what tables make has no norm behind it
   bool bare_first = false;                  // attention of the first layer has no norm before it
   bool may_pool = false;                    // `pooling` says which row tells the class of a text
   FirstRowHead text_head = {};              // of texts' classes

@@ -32,7 +32,9 @@ namespace fs = std::filesystem;
 const HubFamily& family_to_write(const ModelConfig& model) {
   const HubFamily* family = hub_family_of(model.family);
   std::vector<std::string> known;
-  for (const HubFamily* each : hub_families()) known.emplace_back(each->family->name);
+  for (const HubFamily* each : hub_families()) {
+    if (!each->only_read) known.emplace_back(each->family->name);
+  }
   require(family != nullptr, "export: family ", model.family,
           " has no Hugging Face format; families that have one are ", join(known));
   require(family->grouped_queries || model.groups() == model.heads, "export: kv-heads ",
@@ -201,6 +203,8 @@ std::string config_text(const HubFamily& family, const ModelConfig& model,
                         const SavePretrained& how) {
   HubJson out = HubJson::object();
   if (!how.config.empty()) out = HubConfig(how.config, "config.json of the checkpoint").json();
+  if (out.contains("model_type") && out["model_type"] != family.model_type)
+    out = HubJson::object();  // keys of another program
   out["architectures"] = {std::string(hub_class_of(family, model))};
   out["model_type"] = std::string(family.model_type);
   write_keys(family.keys, model, out);

@@ -1,6 +1,8 @@
 #pragma once
 /// Rows of names and keys that several families have, and those of BERT and the encoders after it.
 
+#include <array>
+
 #include "tessera/base/joined.h"
 #include "tessera/pretrained/hub/hub_family.h"
 #include "tessera/pretrained/hub/hub_keys.h"
@@ -36,15 +38,27 @@ inline constexpr HubName kHubEncoderBody[] = {
 };
 
 /// Sizes of layers, norms and first values.
-inline constexpr HubKey kHubEncoderKeys[] = {
-    {.key = "hidden_size", .slot = &ModelConfig::width, .standard = 768},
-    {.key = "num_hidden_layers", .slot = &ModelConfig::layers, .standard = 12},
-    {.key = "num_attention_heads", .slot = &ModelConfig::heads, .standard = 12},
-    {.key = "intermediate_size", .slot = &ModelConfig::ffn_width, .standard = 3072},
-    {.key = "hidden_act", .use = HubUse::Must, .standard = "gelu", .must = "gelu", .words = "gelu"},
-    hub_norm_eps("layer_norm_eps", 1e-12),
-    hub_init_std("initializer_range", 0.02),
+struct HubEncoderStandard {
+  std::int64_t width = 768, layers = 12, heads = 12, ffn_width = 3072;
 };
+constexpr auto hub_encoder_keys(const HubEncoderStandard& standard) {
+  return std::array{
+      HubKey{.key = "hidden_size", .slot = &ModelConfig::width, .standard = standard.width},
+      HubKey{.key = "num_hidden_layers", .slot = &ModelConfig::layers, .standard = standard.layers},
+      HubKey{.key = "num_attention_heads", .slot = &ModelConfig::heads, .standard = standard.heads},
+      HubKey{.key = "intermediate_size",
+             .slot = &ModelConfig::ffn_width,
+             .standard = standard.ffn_width},
+      HubKey{.key = "hidden_act",
+             .use = HubUse::Must,
+             .standard = "gelu",
+             .must = "gelu",
+             .words = "gelu"},
+      hub_norm_eps("layer_norm_eps", 1e-12),
+      hub_init_std("initializer_range", 0.02),
+  };
+}
+inline constexpr auto kHubEncoderKeys = hub_encoder_keys({});
 
 /// Before a classifier, whatever the task; null: that of hidden layers.
 inline constexpr HubKey kHubClassifierDropout = {.key = "classifier_dropout",

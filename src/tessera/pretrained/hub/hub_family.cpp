@@ -61,7 +61,8 @@ const HubFamily& hub_family_of(const HubConfig& config) {
 
 const HubFamily* hub_family_of(const FamilyRef& family) {
   for (const HubFamily* each : hub_families()) {
-    if (each->family->name == family.name()) return each;  // or what a program replaced it by
+    if (each->family->name == family.name() && !each->only_read)
+      return each;  // or what a program replaced it by
   }
   return nullptr;
 }

@@ -83,6 +83,11 @@ struct HubConstant {
   bool is_written = true;
 };
 
+/// Other versions of the program that wrote a folder say `from` within names.
+struct HubSpelling {
+  std::string_view from, to;
+};
+
 struct HubFamily {
   std::string_view model_type;  // in config.json
   std::span<const HubClass> classes;
@@ -92,6 +97,7 @@ struct HubFamily {
   std::span<const HubName> body = {};  // rows that several families have: without the prefix
   std::span<const HubName> names = {};
   std::span<const HubTie> ties = {};
+  std::span<const HubSpelling> spellings = {};
   /// Of tensors that hold nothing learned, without the prefix; `*` stands for anything.
   std::span<const std::string_view> unread = {};
   /// Tensors that a folder may lack, and which are refused where they hold anything else.
@@ -105,6 +111,8 @@ struct HubFamily {
   void (*untie)(ModelConfig& model) = [](ModelConfig& model) { model.tied_head = false; };
   /// Whether a head that differs from the table is what config.json says, and no news.
   bool (*has_own_head)(const ModelConfig& model) = [](const ModelConfig&) { return false; };
+  bool only_read = false;        // models of `family` are written as another row's, of transformers
+  bool refuses_unused = false;   // a tensor that nothing reads; else that is told
   bool grouped_queries = false;  // there may be fewer key-value heads than heads
   bool ends_by_padding = false;  // its classifiers find the end of a text by pad_token_id
 };
@@ -113,7 +121,7 @@ std::span<const HubFamily* const> hub_families();
 /// By model_type. Errors: Fault::Data: an unknown one, or none; the message lists the known ones
 /// and names the file.
 const HubFamily& hub_family_of(const HubConfig& config);
-/// Of one of our families; nullptr: it is in no such folder.
+/// By which one of our families is written; nullptr: it is in no such folder.
 const HubFamily* hub_family_of(const FamilyRef& family);
 
 /// A tensor of a folder, and which rows of a parameter it has.

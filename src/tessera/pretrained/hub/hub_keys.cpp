@@ -148,6 +148,8 @@ bool is_of_head(const HubKey& row, const ModelConfig& model) {
 
 void read_row(const HubKey& row, const HubConfig& from, ModelConfig& to,
               std::vector<std::string>& notices) {
+  if (row.required && name_in(row, from).empty())
+    from.refuse(row.key, "write that of the program that made the weights");
   if (row.use == HubUse::Own || !is_of_head(row, to)) return;
   const ReadValue value = read_value(row, from);
   const auto* word = std::get_if<std::string>(&value);

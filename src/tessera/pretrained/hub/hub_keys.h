@@ -49,7 +49,8 @@ struct HubKey {
   std::int64_t behind = 0;          // the key counts so many more than the slot
   TaskHead heads = TaskHead::None;  // of models with these alone; None: of all
   HubWrite write = HubWrite::Always;
-  bool shapes = false;  // of HubUse::Own: which tensors there are, or their shapes, depend on it
+  bool required = false;  // nothing stands for it where it is missing
+  bool shapes = false;    // of HubUse::Own: which tensors there are, or their shapes, depend on it
 };
 
 /// Blocks of rows, some of which several families have.

@@ -154,7 +154,7 @@ void Matcher::refuse_missing(const std::vector<HubTensor>& table) const {
     const bool wanted =
         tensor.heads == TaskHead::None || of_class || heads_there.contains(head_of(tensor));
     if (wanted && find(tensor.theirs).empty() && seen.insert(tensor.theirs).second)
-      lacking.push_back(tensor.theirs);
+      lacking.push_back(names_.spelt(tensor.theirs));
   }
   if (lacking.empty()) return;
   std::vector<std::string> why = {missing_sizes(family_.keys, from_),
@@ -217,6 +217,9 @@ void Matcher::tell_unused() {
         family_.unread, [&](std::string_view pattern) { return matches(pattern, bare); });
     if (!used_.contains(name) && !unread) unused.push_back(name);
   }
+  if (!unused.empty() && family_.refuses_unused)
+    fail(Fault::Checkpoint, "'", folder_, "' has ", unused.size(), " tensors that a model of ",
+         family_.model_type, " has not: ", some_of(unused), "; remove them if they mean nothing");
   if (!unused.empty())
     model_.notices.push_back(
         text("tensors of '", folder_, "' not used by this model: ", some_of(unused)));

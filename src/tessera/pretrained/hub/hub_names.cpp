@@ -50,12 +50,28 @@ HubNames::HubNames(const HubFamily& family, const std::vector<HubTensor>& tensor
                    const HubWeights& weights, const std::string& folder)
     : family_(family) {
   for (const std::string& name : weights.names()) {
-    const auto [at, is_new] = original_.emplace(without_wrappers(name), name);
+    for (const HubSpelling& each : family.spellings) {
+      const bool known = std::ranges::any_of(
+          spellings_, [&](const HubSpelling& other) { return other.from == each.from; });
+      if (!known && name.find(each.from) != std::string::npos) spellings_.push_back(each);
+    }
+    const auto [at, is_new] = original_.emplace(plain(name), name);
     if (!is_new)
       fail(Fault::Checkpoint, "'", folder, "' has tensors '", printable(at->second), "' and '",
-           printable(name), "', which differ only in a wrapper's prefix; keep one");
+           printable(name), "', which ",
+           family_.spellings.empty() ? "differ only in a wrapper's prefix" : "name the same one",
+           "; keep one");
   }
   find_prefix(tensors, folder);
+}
+
+std::string HubNames::plain(const std::string& name) const {
+  std::string out = without_wrappers(name);
+  for (const HubSpelling& each : family_.spellings) {
+    const std::size_t at = out.find(each.from);
+    if (at != std::string::npos) out.replace(at, each.from.size(), each.to);
+  }
+  return out;
 }
 
 std::string_view HubNames::without_prefix(std::string_view theirs) const {
@@ -120,9 +136,19 @@ std::string HubNames::find(std::string_view theirs) const {
   return "";
 }
 
+std::string HubNames::spelt(std::string_view theirs) const {
+  if (family_.spellings.empty()) return std::string(theirs);
+  std::string out = text(theirs.starts_with(family_.prefix) ? prefix_ : "", without_prefix(theirs));
+  for (const HubSpelling& each : spellings_) {
+    const std::size_t at = out.find(each.to);
+    if (at != std::string::npos) out.replace(at, each.to.size(), each.from);
+  }
+  return out;
+}
+
 std::string HubNames::bare(const std::string& name) const {
-  const std::string plain = without_wrappers(name);
-  return plain.starts_with(prefix_) ? plain.substr(prefix_.size()) : plain;
+  const std::string found = plain(name);
+  return found.starts_with(prefix_) ? found.substr(prefix_.size()) : found;
 }
 
 }  // namespace tessera

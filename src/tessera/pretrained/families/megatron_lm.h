@@ -1,0 +1,140 @@
+#pragma once
+/// Folders with Megatron-LM's own names and layouts: config.json has its arguments, model_type, and
+/// checkpoint_version. tools/convert_megatron.py writes them; they are only read here.
+
+#include "tessera/pretrained/hub/hub_encoder.h"
+#include "tessera/pretrained/hub/hub_family.h"
+
+namespace tessera {
+
+/// Each key-value head has its queries, its key and its value, as here.
+inline constexpr HubName kMegatronLmLayers[] = {
+    {"embed.token.weight", "embedding.word_embeddings.weight"},
+    {"layers.#.norm1.weight", "encoder.layers.#.input_layernorm.weight"},
+    {"layers.#.attn.qkv.weight", "encoder.layers.#.self_attention.query_key_value.weight"},
+    {"layers.#.attn.proj.weight", "encoder.layers.#.self_attention.dense.weight"},
+    {"layers.#.norm2.weight", "encoder.layers.#.post_attention_layernorm.weight"},
+    {"layers.#.mlp.down.weight", "encoder.layers.#.mlp.dense_4h_to_h.weight"},
+    {"norm.weight", "encoder.final_layernorm.weight"},
+};
+/// Of layers with biases, learned positions and one product before GELU.
+inline constexpr HubName kMegatronLmFirst[] = {
+    {"embed.position.weight", "embedding.position_embeddings.weight"},
+    {"layers.#.norm1.bias", "encoder.layers.#.input_layernorm.bias"},
+    {"layers.#.attn.qkv.bias", "encoder.layers.#.self_attention.query_key_value.bias"},
+    {"layers.#.attn.proj.bias", "encoder.layers.#.self_attention.dense.bias"},
+    {"layers.#.norm2.bias", "encoder.layers.#.post_attention_layernorm.bias"},
+    {"layers.#.mlp.up", "encoder.layers.#.mlp.dense_h_to_4h"},
+    {"layers.#.mlp.down.bias", "encoder.layers.#.mlp.dense_4h_to_h.bias"},
+    {"norm.bias", "encoder.final_layernorm.bias"},
+};
+
+/// The first versions' names; then Megatron-core's, where Transformer Engine's layers have the norm
+/// before them within.
+inline constexpr HubSpelling kMegatronLmSpellings[] = {
+    {"transformer.layers.", "encoder.layers."},
+    {"transformer.final_layernorm.", "encoder.final_layernorm."},
+    {".attention.", ".self_attention."},
+    {".input_norm.", ".input_layernorm."},
+    {".post_attention_norm.", ".post_attention_layernorm."},
+    {".final_norm.", ".final_layernorm."},
+    {"lm_head.norm.", "lm_head.layernorm."},
+    {"decoder.layers.", "encoder.layers."},
+    {"decoder.final_layernorm.", "encoder.final_layernorm."},
+    {".self_attention.linear_qkv.layer_norm_", ".input_layernorm."},
+    {".mlp.linear_fc1.layer_norm_", ".post_attention_layernorm."},
+    {".pre_mlp_layernorm.", ".post_attention_layernorm."},
+    {".self_attention.linear_qkv.", ".self_attention.query_key_value."},
+    {".self_attention.linear_proj.", ".self_attention.dense."},
+    {".mlp.linear_fc1.", ".mlp.dense_h_to_4h."},
+    {".mlp.linear_fc2.", ".mlp.dense_4h_to_h."},
+    {"lm_head.layer_norm.", "lm_head.layernorm."},
+    {"output_layer.bias", "lm_head.bias"},
+};
+
+/// What Transformer Engine says of its layers.
+inline constexpr std::string_view kMegatronLmUnread[] = {"*._extra_state"};
+
+constexpr HubKey hub_off(std::string_view key, std::string_view why) {
+  return {.key = key,
+          .use = HubUse::Must,
+          .standard = false,
+          .null = false,
+          .must = false,
+          .why = why,
+          .write = HubWrite::Never};
+}
+constexpr HubKey hub_needed(std::string_view key, std::int64_t ModelConfig::*slot) {
+  return {.key = key, .slot = slot, .standard = std::int64_t{1}, .required = true};
+}
+inline constexpr HubKey kMegatronLmKeys[] = {
+    hub_needed("num_layers", &ModelConfig::layers),
+    hub_needed("hidden_size", &ModelConfig::width),
+    hub_needed("num_attention_heads", &ModelConfig::heads),
+    hub_needed("padded_vocab_size", &ModelConfig::vocabulary),
+    {.key = "checkpoint_version", .use = HubUse::Own, .required = true},
+    {.key = "layernorm_epsilon",
+     .slot = &ModelConfig::norm_eps,
+     .standard = 1e-5,
+     .also = "norm_epsilon",
+     .least = 0,
+     .most = 1},
+    hub_init_std("init_method_std", 0.02),
+    hub_rate("hidden_dropout", &ModelConfig::dropout, 0.1),
+    hub_rate("attention_dropout", &ModelConfig::attention_dropout, 0.1),
+    {.key = "kv_channels", .use = HubUse::Own, .shapes = true},
+    hub_off("apply_layernorm_1p", "norms multiply by their weight here, not by 1 more"),
+    hub_off("apply_residual_connection_post_layernorm", "what is added to is not normed here"),
+    hub_off("multi_latent_attention", "queries, keys and values are one product here"),
+    hub_off("qk_layernorm", "queries and keys are not normed here"),
+    hub_off("squared_relu", "the activation is another one here"),
+    {.key = "num_experts",
+     .use = HubUse::Must,
+     .standard = std::int64_t{0},
+     .null = std::int64_t{0},
+     .must = std::int64_t{0},
+     .why = "there are no experts here"},
+};
+/// Of layers as GPT's and BERT's first versions have them.
+inline constexpr HubKey kMegatronLmFirstKeys[] = {
+    hub_needed("max_position_embeddings", &ModelConfig::positions),
+    {.key = "ffn_hidden_size",
+     .slot = &ModelConfig::ffn_width,
+     .standard = std::int64_t{0},
+     .null = std::int64_t{0}},
+    {.key = "normalization",
+     .use = HubUse::Must,
+     .standard = "LayerNorm",
+     .must = "LayerNorm",
+     .words = "LayerNorm"},
+    {.key = "position_embedding_type",
+     .use = HubUse::Must,
+     .standard = "learned_absolute",
+     .must = "learned_absolute",
+     .words = "learned_absolute"},
+    must_be("add_bias_linear", true, "linear layers have biases here"),
+    hub_off("swiglu", "the activation is GELU here"),
+    {.key = "bias_gelu_fusion", .use = HubUse::Own},
+    {.key = "openai_gelu", .use = HubUse::Own},
+};
+
+/// By them whoever wrote the folder chose its names, or how numbers are rounded.
+inline constexpr std::string_view kMegatronLmHarmless =
+    "use_legacy_models use_mcore_models apply_query_key_layer_scaling attention_softmax_in_fp32 "
+    "fp32_residual_connection onnx_safe seq_length make_vocab_size_divisible_by num_tokentypes num_query_groups";
+
+/// Whether a switch is on. Errors: HubConfig's.
+bool is_on(const HubConfig& from, std::string_view key, bool standard);
+/// checkpoint_version and kv_channels. Errors: HubConfig's; a layout that is not read.
+void read_megatron_lm(const HubConfig& from, const ModelConfig& to);
+
+constexpr HubFamily megatron_lm_folders(HubFamily with) {
+  with.prefix = "language_model.";
+  with.spellings = kMegatronLmSpellings;
+  with.unread = kMegatronLmUnread;
+  with.harmless = kMegatronLmHarmless;
+  with.only_read = with.refuses_unused = true;
+  return with;
+}
+
+}  // namespace tessera
