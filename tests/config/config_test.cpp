@@ -262,7 +262,7 @@ TEST(Config, RingsNeedPartsOfOneLength) {
                                "device gathers the keys of all; nearest multiples are 28 and "
                                "32"});
   EXPECT_TRUE(notices("32", "p2p").empty());
-  EXPECT_TRUE(notices("30", "all_gather").empty());
+  for (const char* other : {"all_gather", "a2a", "auto"}) EXPECT_TRUE(notices("30", other).empty());
 }
 
 TEST(Config, PackingDoesNothingWithoutGraphOptimization) {

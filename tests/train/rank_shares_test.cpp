@@ -57,24 +57,24 @@ Plan plan_on(const Mesh& mesh, int rank) {
   return out;
 }
 
-using Bytes = std::vector<std::byte>;
+using ShareBytes = std::vector<std::byte>;
 
 struct SharesTest : testing::Test {
   SharesTest() {
     std::mt19937_64 random(1);
     for (const StateCase& c : kStates) {
-      Bytes& whole = wholes[c.name];
+      ShareBytes& whole = wholes[c.name];
       whole.resize(static_cast<std::size_t>(c.shape.numel() * size_of(c.dtype)));
       for (std::byte& b : whole) b = static_cast<std::byte>(random());
       tensors.push_back({c.name, {c.dtype, c.shape, {}}, Role::Parameter, whole});
     }
   }
   /// The states of a rank; 0xEE in the padding, which no file may hold.
-  std::map<std::string, Bytes, std::less<>> states_of(const Plan& plan) const {
-    std::map<std::string, Bytes, std::less<>> out;
+  std::map<std::string, ShareBytes, std::less<>> states_of(const Plan& plan) const {
+    std::map<std::string, ShareBytes, std::less<>> out;
     for (const StatePlan& state : plan.states) {
       if (!is_saved(state.state.role)) continue;
-      Bytes& shard = out[state.state.path];
+      ShareBytes& shard = out[state.state.path];
       shard.assign(static_cast<std::size_t>(state.type.bytes()), std::byte{0xEE});
       each_run(state.logical, state.state.home->sharding, plan.mesh,
                coordinates_of(plan.mesh, plan.rank), [&](const ShardRun& run) {
@@ -119,7 +119,7 @@ struct SharesTest : testing::Test {
 
   const TestFolder folder;
   std::int64_t step = 0;
-  std::map<std::string, Bytes, std::less<>> wholes;
+  std::map<std::string, ShareBytes, std::less<>> wholes;
   std::vector<CheckpointTensor> tensors;
 };
 
@@ -143,7 +143,7 @@ TEST_F(SharesTest, AreTogetherTheCheckpointOfOneDevice) {
           if (!is_saved(state.state.role)) continue;
           const Sharding& home = state.state.home->sharding;
           const Coordinates at = coordinates_of(other, r);
-          Bytes want(static_cast<std::size_t>(state.type.bytes())), got = want;
+          ShareBytes want(static_cast<std::size_t>(state.type.bytes())), got = want;
           cut_shard(wholes.at(state.state.path), state.logical, state.type.dtype, home, other, at,
                     want);
           checkpoint.read_shard(state.state.path, home, other, at, got);

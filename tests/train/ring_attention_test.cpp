@@ -34,9 +34,9 @@ struct RingCase {
     return out;
   }
   Strategy strategy(KeyExchange keys = KeyExchange::Ring) const {
-    Strategy out = strategy_of(parallel, BatchSplit::Cut, model());
-    out.keys = keys;
-    return out;
+    ParallelConfig of = parallel;
+    of.keys = keys;
+    return strategy_of(of, BatchSplit::Cut, model());
   }
 };
 

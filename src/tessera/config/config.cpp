@@ -130,8 +130,7 @@ void complete(RunConfig& config) {
     parallel.offload.moments = parallel.offload.gradients = true;
   parallel.gather =
       find_word<GatherScope>(kGatherScopes, config.fsdp_gather).value_or(parallel.gather);
-  parallel.keys =
-      find_word<KeyExchange>(kKeyExchanges, config.cp_comm_type).value_or(parallel.keys);
+  parallel.keys = find_word<KeyExchange>(kKeyExchanges, config.cp_comm_type);
   complete(config.model);
   if (config.packing == to_text(Packing::Bfd)) {
     config.model.reset_attention = true;

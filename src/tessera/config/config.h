@@ -131,7 +131,7 @@ struct RunConfig {
   bool checkpoint_activations = false;
   bool offload_optimizer = false, offload_gradients = false, offload_parameters = false;
   bool offload_activations = false;
-  std::string fsdp_gather = "block", cp_comm_type = "p2p";
+  std::string fsdp_gather = "block", cp_comm_type = "auto";
   std::string remote_device{kRemoteNone}, offload_folder;
   std::string memory_cap = "none";  // parse_memory_cap
 

@@ -11,6 +11,7 @@
 #include "tessera/config/family_fields.h"
 #include "tessera/config/fields.h"
 #include "tessera/config/presets.h"
+#include "tessera/models/context_parallel.h"
 
 namespace tessera {
 
@@ -144,8 +145,11 @@ void note_unread_packing(const RunConfig& config, std::vector<std::string>& noti
 /// A ring of keys needs parts of one length.
 void note_gathered_keys(const RunConfig& config, std::vector<std::string>& notices) {
   const std::int64_t parts = config.parallel.context, tokens = config.model.context;
-  const bool ring = config.cp_comm_type == to_text(KeyExchange::Ring);
-  if (!ring || parts < 2 || tokens % parts == 0 || !reads_field(config.model, "context")) return;
+  ParallelConfig parallel = config.parallel;
+  parallel.keys = find_word<KeyExchange>(kKeyExchanges, config.cp_comm_type);
+  if (key_exchange_of(parallel, config.model) != KeyExchange::Ring || parts < 2 ||
+      tokens % parts == 0 || !reads_field(config.model, "context"))
+    return;
   notices.push_back(text("context ", tokens, " is not a multiple of context-parallel-size ", parts,
                          ": each device gathers the keys of all; nearest multiples are ",
                          tokens / parts * parts, " and ", (tokens / parts + 1) * parts));

@@ -11,6 +11,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/index.h"
 #include "tessera/base/text.h"
+#include "tessera/models/context_parallel.h"
 #include "tessera/models/family.h"
 #include "tessera/schedule/schedule.h"
 
@@ -269,6 +270,7 @@ FieldProblems problems(const ParallelConfig& c, const ModelConfig& model) {
     out.add({"context-parallel-size", "context", "source-context"},
             text("context-parallel-size ", c.context, " is above the context of ", shortest,
                  " tokens; lower it"));
+  find_exchange_problems(c, model, out);
   if (c.devices % share == 0) find_sharding_problems(c, out);
   find_pipeline_problems(c, model, out);
   return out;
@@ -325,9 +327,11 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
   Sharding residual{{rows, {cp}, {}}, {}};
   if (c.sequence) residual = residual.with(tp, 1);
   if (batch == BatchSplit::Cut) out.pins.push_back({"*.residual", residual, /*optional=*/true});
+  if (c.context > 1) out.keys = key_exchange_of(c, model);
+  if (batch == BatchSplit::Cut && out.keys == KeyExchange::Heads)
+    out.pins.push_back({"*_heads", {{rows, {}, {cp, tp}, {}, {}}, {}}, /*optional=*/true});
   out.offload = c.offload;
   out.gather = c.gather;
-  out.keys = c.keys;
   out.buckets = {c.bucket_mb << 20, {}};
   if (c.gradient_groups > 0) {
     const std::vector<std::string> blocks = layer_blocks(model);

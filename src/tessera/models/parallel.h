@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,7 +42,8 @@ struct ParallelConfig {
                                             // above Elementwise, other layers do that
   OffloadStrategy offload = {};             // what lies on the host
   GatherScope gather = GatherScope::Block;  // for how long gathered parameters are kept
-  KeyExchange keys = KeyExchange::Ring;     // of tokens that another cp rank has
+  /// Of tokens that another cp rank has; none: that by which less is sent.
+  std::optional<KeyExchange> keys = std::nullopt;
   std::int64_t bucket_mb = 0;        // MiB of gradients that are summed together; 0: each alone
   std::int64_t gradient_groups = 0;  // gradients of layers are summed in so many groups; 0: none
   std::int64_t micro_batches = 1;

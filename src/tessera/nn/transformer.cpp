@@ -94,6 +94,7 @@ std::pair<Value, Value> encoded_keys(Value encoded, const Heads& heads,
   const std::int64_t b = encoded.shape()[0], t = encoded.shape()[1];
   const Value kv =
       reshape(linear(encoded, "kv", g * 2 * e, of_attention(layer), where), {b, t, g, 2, e});
+  kv.builder().set_name(kv, "kv_heads");
   return {reshape(slice(kv, 3, 0, 1), {b, t, g, e}), reshape(slice(kv, 3, 1, 1), {b, t, g, e})};
 }
 
@@ -226,6 +227,7 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
   const std::vector<Value> qkv =
       linear(read, "qkv", g * (r + 2) * e, of_attention(layer), where);  // [b, s, ...]
   const Value split = reshape(qkv[0], {b, s, g, r + 2, e});    // r queries, a key and a value
+  builder.set_name(split, "qkv_heads");
   Value q = slice(split, 3, 0, r);                             // [b, s, g, r, e]
   Value k = reshape(slice(split, 3, r, 1), {b, s, g, e});      // [b, s, g, e]
   Value v = reshape(slice(split, 3, r + 1, 1), {b, s, g, e});  // [b, s, g, e]
@@ -260,6 +262,7 @@ Value query_attention(Value queries, Value x, const TransformerLayer& layer, con
   const auto [g, r, e] = heads;
   const Value q =
       reshape(linear(queries, "q", g * r * e, of_attention(layer), where), {b, s, g, r, e});
+  q.builder().set_name(q, "q_heads");
   const auto [k, v] = encoded_keys(x, heads, layer, where);  // [b, s, g, e] each
   return attended_so_far(q, k, v, d, layer, visible, pass, where);
 }
@@ -271,6 +274,7 @@ Value cross_attention(Value x, const Encoded& encoded, const TransformerLayer& l
   const Heads heads = heads_of(d, layer, where);
   const auto [g, r, e] = heads;
   const Value q = reshape(linear(x, "q", g * r * e, of_attention(layer), where), {b, s, g, r, e});
+  q.builder().set_name(q, "q_heads");
   if (encoded.kept == 0) {
     const auto [k, v] = encoded_keys(encoded.values, heads, layer, where);  // [b, t, g, e] each
     return attended(q, k, v, d, layer, encoded.visible, 0, pass, where);

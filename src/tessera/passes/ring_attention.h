@@ -1,13 +1,14 @@
 #pragma once
 /// Ring attention: keys and values that ranks hold in parts are never joined; they travel.
 
+#include "tessera/ir/key_exchange.h"
 #include "tessera/passes/program.h"
 
 namespace tessera {
 
 /// Which rings are balanced.
 struct RingLimits {
-  std::int64_t least_half = 128;  // tokens: shorter halves cost more than they bring
+  std::int64_t least_half = kLeastHalfBlock;
 };
 
 /// Attention whose queries are cut along a mesh axis, of keys and values that are gathered along

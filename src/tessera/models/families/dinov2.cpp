@@ -4,6 +4,7 @@
 
 #include "tessera/models/families/dinov2.h"
 
+#include "tessera/models/layer.h"
 #include "tessera/base/text.h"
 #include "tessera/models/pictures.h"
 #include "tessera/ops/reduce.h"

@@ -1,0 +1,17 @@
+#pragma once
+/// Which exchange (ir/key_exchange.h) lets attention see the tokens of other context parallel ranks.
+
+#include "tessera/models/parallel.h"
+
+namespace tessera {
+
+/// The one of `config`, or, where it leaves that open, the one by which a rank sends fewer numbers
+/// in a step: KeyExchange::Heads where the ranks of tp x cp divide heads and groups of heads, or
+/// KeyExchange::Ring.
+KeyExchange key_exchange_of(const ParallelConfig& config, const ModelConfig& model);
+
+/// Says so where heads cannot be exchanged.
+void find_exchange_problems(const ParallelConfig& config, const ModelConfig& model,
+                            FieldProblems& problems);
+
+}  // namespace tessera
