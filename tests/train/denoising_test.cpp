@@ -95,7 +95,9 @@ TEST_F(DenoisingRun, RefusesWhatHasNoRoomOrNoMeaning) {
             "a sample of source-context 24 is a text of 26 tokens, of which 6 are written, but "
             "context is 5; give context at least 6, or a smaller source-context");
   EXPECT_EQ(says([](RunConfig& c) { c.model.source_context = 2; }),
-            "source-context is 2, which has no room for a text without a span; give a larger one");
+            "source-context is 2, which has no room for a text; give a larger one");
+  EXPECT_EQ(says([](RunConfig& c) { c.model.special_tokens = "0,0,1"; }).substr(0, 33),
+            "special-tokens is 0,0,1, but ids ");
   EXPECT_EQ(says([](RunConfig& c) { c.model.vocabulary = 30; }).substr(0, 23),
             "vocab-size 30 is less t");
 }

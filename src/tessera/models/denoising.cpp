@@ -49,6 +49,7 @@ MakeSamples noised_samples(const ModelConfig& c, const TextNoise& noise, DataPar
   return [c, noise, part](const Dataset& data, const SampleChoices& choices) {
     NoisedTextsOptions options = noise_options(c, noise);
     options.marks = noise_marks(noise, data.vocabulary);
+    require_not_of_texts(c, data.vocabulary);
     if (!c.special_tokens.empty()) require_other_marks(c, options);
     if (noise.shuffles_sentences) options.ends_sentence = sentence_ends(data.vocabulary);
     options.seed = choices.seed, options.order = choices.order, options.most = choices.most;

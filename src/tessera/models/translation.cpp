@@ -25,17 +25,6 @@ PairOptions pair_options(const ModelConfig& config) {
   return {config.source(), config.context, pad, start, end, first};
 }
 
-/// Ids that a configuration names may be those of texts, where no tokenizer has such tokens.
-void require_not_of_texts(const ModelConfig& config, const Vocabulary& vocabulary) {
-  if (config.special_tokens.empty() || vocabulary.made_elsewhere() != nullptr) return;
-  const TranslationTokens named = translation_tokens(config);
-  const std::int32_t least = std::min({named.pad, named.start, named.end});
-  require(least >= vocabulary.size() && named.first.value_or(least) >= vocabulary.size(),
-          "special-tokens is ", config.special_tokens, ", but ids below ", vocabulary.size(),
-          " belong to texts (vocabulary ", to_text(vocabulary.kind()),
-          "); leave special-tokens out, or give ids from ", vocabulary.size(), " on");
-}
-
 class PairSamples final : public Samples {
  public:
   PairSamples(const ModelConfig& config, const Dataset& data, DataPart part,
@@ -146,6 +135,16 @@ MakeSamples samples_of(const ModelConfig& config, DataPart part) {
 }
 
 }  // namespace
+
+void require_not_of_texts(const ModelConfig& config, const Vocabulary& vocabulary) {
+  if (config.special_tokens.empty() || vocabulary.made_elsewhere() != nullptr) return;
+  const TranslationTokens named = translation_tokens(config);
+  const std::int32_t least = std::min({named.pad, named.start, named.end});
+  require(least >= vocabulary.size() && named.first.value_or(least) >= vocabulary.size(),
+          "special-tokens is ", config.special_tokens, ", but ids below ", vocabulary.size(),
+          " belong to texts (vocabulary ", to_text(vocabulary.kind()),
+          "); leave special-tokens out, or give ids from ", vocabulary.size(), " on");
+}
 
 TranslationTokens translation_tokens(const ModelConfig& config) {
   if (const auto named = named_tokens(config.special_tokens)) return *named;

@@ -21,6 +21,10 @@ std::string to_text(const TranslationTokens& tokens);
 /// Adds what is wrong with special tokens that a configuration names.
 void find_token_problems(const ModelConfig& config, FieldProblems& problems);
 
+/// Ids that a configuration names may be those of texts, where no tokenizer has such tokens.
+/// Errors: Fault::Usage: some are.
+void require_not_of_texts(const ModelConfig& config, const Vocabulary& vocabulary);
+
 /// ModelFamily::stacks: an encoder's layers, and a decoder's.
 std::vector<LayerStack> stacks_of_pairs(const ModelConfig& config);
 

@@ -243,7 +243,7 @@ NoisedLengths noised_text_lengths(const NoisedTextsOptions& options) {
   const bool spans = options.noise.kind == TextNoise::Kind::Spans;
   require(out.text > 0, spans ? "source-context is " : "context or source-context is ",
           spans ? options.source : std::min(options.source, options.written),
-          ", which has no room for a text without a span; give a larger one");
+          ", which has no room for a text; give a larger one");
   require(out.target <= written, "a sample of source-context ", options.source, " is a text of ",
           out.text, " tokens, of which ", out.target + around(options),
           " are written, but context is ", options.written, "; give context at least ",
