@@ -39,6 +39,7 @@ constexpr OtherValue kOtherValues[] = {
     {"vocab-size", "23"},
     {"special-tokens", "0,1,2"},
     {"masked-positions", "2"},
+    {"generator-width", "4"},
     {"dropout", "0.3"},
     {"attention-dropout", "0.35"},
     {"reset-position-ids", "true"},

@@ -261,6 +261,43 @@ TEST(VectorRandom, EqualsReferenceBits) {
   }
 }
 
+/// Of a part of a tensor, in a later micro-batch too.
+TEST(VectorRandom, OfAPartEqualsThatOfTheWhole) {
+  const HostTensor step = HostTensor::scalar<std::int64_t>(7);
+  const Shape global{6, 5, 101};
+  const Attrs whole = {std::vector<std::int64_t>{6, 5, 101}, std::string("key")};
+  testing::VectorDevice device(2);
+  for (const OpDef* op : {&kRandomNormal, &kRandomUniform, &kRandomTruncatedNormal}) {
+    const HostTensor truth = evaluate(*op, {step}, whole)[0];
+    for (const auto& [first, size] : {std::pair(Shape{0, 0, 0}, global),
+                                      {Shape{2, 0, 0}, Shape{2, 5, 101}},
+                                      {Shape{0, 3, 0}, Shape{4, 2, 101}},
+                                      {Shape{1, 1, 33}, Shape{3, 3, 50}},
+                                      {Shape{0, 0, 99}, Shape{4, 5, 1}}}) {
+      for (const std::int64_t microbatch : {0, 1}) {
+        if (first[0] + size[0] + 2 * microbatch > 6) continue;
+        SCOPED_TRACE(text(op->name, " ", first, " ", size, " ", microbatch));
+        HostTensor wanted(DType::F32, size);
+        for (std::int64_t i = 0; i < wanted.numel(); ++i) {
+          const std::int64_t x = i / (size[1] * size[2]) + first[0] + 2 * microbatch,
+                             y = i / size[2] % size[1] + first[1], z = i % size[2] + first[2];
+          wanted.set(i, truth.at((x * 5 + y) * 101 + z));
+        }
+        KernelSetting setting;
+        setting.ins = {{}};
+        setting.outs = {{global, first, {2, 0, 0}, global}};
+        setting.microbatch = microbatch;
+        const Attrs attrs = {std::vector<std::int64_t>(size.begin(), size.end()),
+                             std::string("key")};
+        const testing::KernelRun run =
+            testing::run_kernel(device, *op, attrs, {step}, {wanted.type()}, setting);
+        EXPECT_EQ(run.kernel, "cpu:random");
+        testing::expect_close(run.outs[0], wanted, {});
+      }
+    }
+  }
+}
+
 TEST(VectorDropout, EqualsReferenceBits) {
   const HostTensor step = HostTensor::scalar<std::int64_t>((std::int64_t{3} << 32) + 5);
   for (const Shape& shape : {Shape{1}, Shape{3, 5}, Shape{130, 257}, Shape{3, 50001}}) {

@@ -6,6 +6,8 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/models/context_parallel.h"
+#include "tessera/models/family.h"
 #include "tessera/schedule/schedule.h"
 
 namespace tessera {
@@ -198,6 +200,28 @@ TEST(Parallel, OneLayerIsNumberZero) {
   } catch (const Error& error) {
     EXPECT_STREQ(error.what(), "recompute-layers is '1', but the only layer is 0; give that");
   }
+}
+
+TEST(Parallel, SplitsTheHeadsOfAGeneratorToo) {
+  ModelConfig model = published("electra");
+  model.heads = 4, model.width = 64;
+  const ParallelConfig two{.devices = 2, .tensor = 2};
+  EXPECT_EQ(problems(two, model).texts(),
+            std::vector<std::string>{"tensor-model-parallel-size 2 does not divide the model's 1 "
+                                     "heads of the generator, which "
+                                     "is 16 wide; it can be 1, or give a larger generator-width"});
+  ParallelConfig context{.devices = 2, .context = 2};
+  EXPECT_EQ(key_exchange_of(context, model), KeyExchange::Ring);
+  context.keys = KeyExchange::Heads;
+  EXPECT_EQ(problems(context, model).texts(),
+            std::vector<std::string>{"cp-comm-type a2a gives each device some of the heads, but "
+                                     "context-parallel-size 2 does not divide the model's 1 heads "
+                                     "of the generator; give p2p"});
+  model.generator_width = 32;
+  EXPECT_TRUE(problems(context, model).empty());
+  EXPECT_TRUE(problems(two, model).empty());
+  model.generator_width = 0, model.task = kMaskedLm;
+  EXPECT_TRUE(problems(two, model).empty()) << "it has no generator";
 }
 
 TEST(Parallel, StrategiesArePins) {

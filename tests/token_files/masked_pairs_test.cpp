@@ -363,6 +363,22 @@ TEST(MaskedPairs, MayBeOfOnePart) {
   }
 }
 
+TEST(MaskedPairs, MayHaveNothingButMasksInPlaceOfTokens) {
+  const Numbers text = every_token();
+  MaskedPairsOptions options = pair_options(22, 0, SampleParts::One);
+  const PairBatch usual(*masked_pairs(text, options), options, 0, 49);
+  options.masks_alone = true;
+  const PairBatch alone(*masked_pairs(text, options), options, 0, 49);
+  EXPECT_EQ(alone.of.at("labels"), usual.of.at("labels"));
+  int others = 0;
+  for (int i = 0; i < 49; ++i) {
+    const Restored sample = restored(alone, i), before = restored(usual, i);
+    EXPECT_EQ(sample.as_mask, 3);
+    others += before.kept + before.other;
+  }
+  EXPECT_GT(others, 0);
+}
+
 TEST(MaskedPairs, TooLittleTextIsRefused) {
   expect_fault(Fault::Data, "context 12 is longer than the data: a sample takes 10 tokens",
                [] { masked_pairs(every_token(9), pair_options(12)); });

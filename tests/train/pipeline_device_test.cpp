@@ -154,6 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
         Staged{"EncoderDecoder2Tp2Sp", "transformer", {2, 1, "zb-h1"}, mesh(4, 1, 2, 0, 1, true)},
         // And all layers of a stack what its positions are turned into.
         Staged{"T5One4", "t5", {4, 1, "1f1b"}, mesh(8)},
+        Staged{"ElectraMaskedZbV2Zero3", "electra-masked", {2, 2, "zb-v"}, mesh(4, 2, 1, 3)},
         Staged{"T5ReluZbV4Zero3", "t5_relu", {4, 2, "zb-v"}, mesh(4, 2, 1, 3)},
         Staged{"T5Interleaved2Tp2Sp", "t5", {2, 2, "interleaved"}, mesh(4, 1, 2, 0, 1, true)},
         Staged{"BartZbV2", "bart", {2, 2, "zb-v"}, mesh(4)},

@@ -38,7 +38,8 @@ inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
   c.vocabulary = 19;
   c.window = 5;
   c.dropout = 0.2;
-  if (c.family == "albert") c.embedding_width = 12;
+  if (c.family == "albert" || c.family == "electra") c.embedding_width = 12;
+  if (c.family == "electra") c.generator_width = 8;
   if (c.family == "transformer" || c.family == "t5" || c.family == "bart") {
     c.layers = layers / 2, c.decoder_layers = layers - layers / 2;
     c.source_context = 6;

@@ -18,6 +18,7 @@ import transformers
 import bert
 import bert_tasks
 import causal_classes
+import electra
 import encoder_decoder
 import models
 import vit
@@ -33,12 +34,12 @@ CLASSES = {"gpt2": transformers.GPT2LMHeadModel, "llama": transformers.LlamaForC
 def main():
     if len(sys.argv) == 3:
         return compare(*sys.argv[1:])
-    for family in CLASSES:
+    for family in [*CLASSES, "electra"]:
         model, links = empty(family)
         tensors = safetensors.torch.load_file(GOLDEN / f"{family}.safetensors")
         params = {name.removeprefix("param."): a for name, a in tensors.items() if name.startswith("param.")}
         models.load(model, params, links)
-        model.save_pretrained(GOLDEN / "hub" / family)
+        getattr(model, "discriminator", model).save_pretrained(GOLDEN / "hub" / family)
     for unused in GOLDEN.glob("hub/*/generation_config.json"):
         unused.unlink()
 
@@ -49,6 +50,8 @@ def empty(family):
         return variant.hf_model(torch.float32), variant.links
     if family in causal_classes.FAMILIES:
         return causal_classes.hf_model(family, torch.float32, False), causal_classes.links(family)
+    if family == "electra":
+        return electra.Electra(torch.float32), electra.links
     if family == "vit":
         return vit.hf_model(torch.float32), vit.links
     if family in encoder_decoder.NAMES:

@@ -24,6 +24,7 @@ import transformers
 import bert
 import bert_tasks
 import causal_classes
+import electra
 import encoder_decoder
 import models
 import ops
@@ -50,6 +51,9 @@ def main():
         exact, single, tensors = causal_classes.golden(name, train)
         report(name, exact, single)
         write(folder / f"{name}.safetensors", tensors)
+    exact, single, tensors = electra.golden(22, train)
+    report("electra", exact, single)
+    write(folder / "electra.safetensors", tensors)
     exact, single, tensors = vit.golden_vit(16, train)
     report("vit", exact, single)
     write(folder / "vit.safetensors", tensors)

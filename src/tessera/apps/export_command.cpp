@@ -80,6 +80,8 @@ int export_command(const Arguments& arguments, Console& console, const OwnFamili
     console.err << "notice: the model's tokens are " << written.unwritten_tokens
                 << " of its training text, for which Hugging Face has no file: the folder has no "
                    "tokenizer. To continue training, give --init-from the run\n";
+  if (const std::string notice = notice_of_left_out(written); !notice.empty())
+    console.err << "notice: " << notice << "\n";
   return 0;
 }
 

@@ -1,8 +1,10 @@
 #include "tessera/apps/export_model.h"
 
+#include <algorithm>
 #include <filesystem>
 
 #include "tessera/base/error.h"
+#include "tessera/base/text.h"
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/checkpoint/checkpoint_manifest.h"
 #include "tessera/config/recorded.h"
@@ -37,6 +39,17 @@ void require_no_other_parameters(const Checkpoint& checkpoint, const ModelConfig
 
 }  // namespace
 
+std::string notice_of_left_out(const ExportedModel& written) {
+  constexpr std::size_t kShown = 8;
+  const std::vector<std::string>& all = written.left_out;
+  if (all.empty()) return "";
+  const std::size_t shown = std::min(kShown, all.size());
+  const std::string names = join(std::vector(all.begin(), all.begin() + std::ptrdiff_t(shown)));
+  return text("transformers' model of this task has no ", names,
+              shown < all.size() ? text(" and ", all.size() - shown, " more") : "",
+              ": the folder lacks them. To continue training with them, give --init-from the run");
+}
+
 ExportedModel export_model(const std::string& path, const std::string& output, SavePretrained how,
                            const OwnFamilies& families) {
   require_own_folder(output);
@@ -59,11 +72,11 @@ ExportedModel export_model(const std::string& path, const std::string& output, S
     if (tokenizer != nullptr) how.tokenizer = exported_files(*tokenizer);
     if (tokenizer != nullptr && has_head(run.config.model, TaskHead::SequenceClassification))
       how.pad_token = exported_padding(*tokenizer, how.tokenizer);
-    save_pretrained(output, run.config.model, parameters, how);
+    std::vector<std::string> left_out = save_pretrained(output, run.config.model, parameters, how);
     const VocabularyKind kind = run.vocabulary.kind();
     const bool made_of_text = kind == VocabularyKind::Characters || kind == VocabularyKind::Bpe;
     return ExportedModel{std::string(run.config.model.family.name()), checkpoint.record().step,
-                         made_of_text ? std::string(to_text(kind)) : ""};
+                         made_of_text ? std::string(to_text(kind)) : "", std::move(left_out)};
   };
   return naming_intact(path, "tessera export", recorded_run_judge(families, RecordedUse::Weights),
                        write);

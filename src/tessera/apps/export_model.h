@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "tessera/models/family.h"
 #include "tessera/pretrained/save_pretrained.h"
@@ -15,7 +16,12 @@ struct ExportedModel {
   /// Its tokens were made of the text that trained it ("characters"), and no file of the folder says
   /// what they are; empty: they were not.
   std::string unwritten_tokens = {};
+  /// Parameters that the folder has not, as transformers' class has none for them.
+  std::vector<std::string> left_out = {};
 };
+
+/// What a user should know of `left_out`; empty: nothing.
+std::string notice_of_left_out(const ExportedModel& written);
 
 /// Writes the model of the checkpoint that `path` names into the folder `output`, and the files of
 /// the tokenizer of another program that it was trained with. `how.config` is that of the model

@@ -45,6 +45,7 @@ ModelConfig with_derived(ModelConfig config) {
   config.kv_heads = config.groups();
   config.ffn_width = config.hidden();
   config.embedding_width = config.embedded();
+  config.generator_width = config.generator();
   if (config.heads > 0 && config.head_width == config.width / config.heads) config.head_width = 0;
   config.source_context = config.source();
   config.decoder_layers = config.decoder();
@@ -89,6 +90,7 @@ FieldProblems problems(const ModelConfig& c) {
                                     {"decoder-heads", c.decoder_heads},
                                     {"decoder-ffn-width", c.decoder_ffn_width},
                                     {"embedding-width", c.embedding_width},
+                                    {"generator-width", c.generator_width},
                                     {"query-scalar", c.query_scalar}}) {
     if (value < 0) out.add({name}, text(name, " is ", value, "; it must not be negative"));
     if (value > 0) positive(name, value);

@@ -50,6 +50,7 @@ struct ModelConfig {
   std::int64_t positions = 0;  // most that a sequence can have, where they are learned; 0: context
   std::int64_t vocabulary = 256;
   std::int64_t masked_positions = 0;  // most tokens of a sample that are predicted; 0: no limit
+  std::int64_t generator_width = 0;   // of ELECTRA's generator; 0: a quarter of width
   double dropout = 0;                 // after the embedding, in attention, after each sub-layer
   double attention_dropout = -1;      // of the probabilities of attention; -1: as dropout
   bool bias = true;                   // of linear layers and layer norms
@@ -106,6 +107,9 @@ struct ModelConfig {
   double attention_rate() const { return attention_dropout < 0 ? dropout : attention_dropout; }
   std::int64_t head_dim() const { return head_width == 0 ? width / heads : head_width; }
   std::int64_t embedded() const { return embedding_width == 0 ? width : embedding_width; }
+  std::int64_t generator() const {
+    return generator_width == 0 ? (width + 3) / 4 : generator_width;
+  }
   std::int64_t most_positions() const { return positions == 0 ? context : positions; }
   std::int64_t decoder() const { return decoder_layers == 0 ? layers : decoder_layers; }
   std::int64_t heads_of_decoder() const { return decoder_heads == 0 ? heads : decoder_heads; }

@@ -6,6 +6,7 @@
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
 #include "tessera/models/layer.h"
+#include "tessera/models/replaced_tokens.h"
 
 namespace tessera {
 
@@ -13,7 +14,8 @@ namespace {
 
 /// The heads of queries, or of keys, that these ranks do not divide; 0: they divide all.
 std::int64_t undivided_heads(const ParallelConfig& c, const ModelConfig& model) {
-  for (const std::int64_t heads : {model.heads, model.groups(), model.heads_of_decoder()}) {
+  for (const std::int64_t heads :
+       {model.heads, model.groups(), model.heads_of_decoder(), generator_heads(model)}) {
     if (heads % (c.tensor * c.context) != 0) return heads;
   }
   return 0;
@@ -71,9 +73,10 @@ void find_exchange_problems(const ParallelConfig& c, const ModelConfig& model,
            " gives each device some of the heads, but ",
            c.tensor > 1 ? text("tensor-model-parallel-size ", c.tensor, " x ") : "",
            "context-parallel-size ", c.context, " does not divide the model's ", heads,
-           heads == model.heads      ? " heads"
-           : heads == model.groups() ? " key-value heads"
-                                     : " decoder-heads",
+           heads == model.heads                ? " heads"
+           : heads == model.groups()           ? " key-value heads"
+           : heads == model.heads_of_decoder() ? " decoder-heads"
+                                               : " heads of the generator",
            "; give ", to_text(KeyExchange::Ring)));
 }
 

@@ -57,8 +57,17 @@ EmbeddingResult encoder_embedding(const ModelConfig& c, const MaskedModel& model
 
 }  // namespace
 
+void declare_projection(const ModelConfig& c, const MaskedModel& model, Builder& builder,
+                        const EncoderBlocks& blocks) {
+  if (!has_projection(c, model)) return;
+  const Scope embed(builder, blocks.embed), project(builder, blocks.project);
+  const Shape weight{c.width, table_width(c, model)}, bias{c.width};
+  builder.state("weight", {DType::F32, weight, {}}, Role::Parameter, init_of(c).of(weight));
+  builder.state("bias", {DType::F32, bias, {}}, Role::Parameter, zeros_init().of(bias));
+}
+
 EncodedTokens encode_tokens(const ModelConfig& c, const MaskedModel& model, const TaskValues& in,
-                            const Pass& pass) {
+                            const Pass& pass, const EncoderBlocks& blocks) {
   const TransformerLayer layer = encoder_layer_of(c, model);
   const LinearOptions plain{true, init_of(c)};
   const Value seen = in.at("mask");
@@ -68,7 +77,8 @@ EncodedTokens encode_tokens(const ModelConfig& c, const MaskedModel& model, cons
   Visible visible{.mask = not_equal(seen, builder.constant(0, seen.dtype()))};
   if (c.residual_attention && reads_field(c, "residual-attention")) visible.residual = &scores;
   {
-    const Scope scope(builder, "embed");
+    Scope scope(builder, blocks.embed);
+    if (!blocks.owner.empty()) scope.share_states(blocks.owner);
     const EmbeddingResult all = encoder_embedding(c, model, in);
     token = all.table;
     x = model.bare_tables ? all.rows : norm(all.rows, "norm", layer);
@@ -79,7 +89,7 @@ EncodedTokens encode_tokens(const ModelConfig& c, const MaskedModel& model, cons
       visible.mask = logical_and(reshape(visible.mask, {shape[0], shape[1], 1}),
                                  reshape(visible.mask, {shape[0], 1, shape[1]}));
     }
-    if (has_projection(c, model)) x = linear(x, "project", c.width, plain);
+    if (has_projection(c, model)) x = linear(x, blocks.project, c.width, plain);
     builder.set_name(x, "residual");
     const std::int64_t s = x.shape()[1];
     if (model.distances) {
@@ -94,8 +104,8 @@ EncodedTokens encode_tokens(const ModelConfig& c, const MaskedModel& model, cons
       visible.bias = relative_bias(builder, "relative", c.heads, s, s, Distances::Both, init_of(c));
   }
   for (std::int64_t i = 0; i < c.layers; ++i) {
-    Scope scope(builder, text("layers.", i));
-    if (model.shared_layers && i > 0) scope.share_states("layers.0");
+    Scope scope(builder, text(blocks.layers, ".", i));
+    if (model.shared_layers && i > 0) scope.share_states(text(blocks.layers, ".0"));
     TransformerLayer at = layer_at(layer, c, i);
     at.bare = model.bare_first && i == 0;
     x = encoder_layer(x, at, visible, pass);

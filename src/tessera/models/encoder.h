@@ -42,6 +42,7 @@ struct MaskedModel {
   bool blind_padding = false;         // padding has zeros in place of rows, and sees nothing
   bool relative = false;              // layers add numbers of T5's kinds of distances to scores
   std::int64_t longest_run = 1;       // words of a text that are masked together; 1: tokens are
+  bool masks_alone = false;           // MaskedPairsOptions::masks_alone
   bool sentence_files = false;        // token files of sentences train it too, as Megatron-LM's
   FeedForward feed_forward = FeedForward::GeluErf;  // of layers; the head has the same GELU
   NarrowTables narrow = NarrowTables::Never;
@@ -61,6 +62,14 @@ TransformerLayer encoder_layer_of(const ModelConfig& config, const MaskedModel& 
 /// How wide the tables of tokens, types and positions are.
 std::int64_t table_width(const ModelConfig& config, const MaskedModel& model);
 
+/// Where the parts of an encoder are, in a model that has two.
+struct EncoderBlocks {
+  std::string_view embed = "embed";
+  std::string_view project = "project";  // in `embed`
+  std::string_view layers = "layers";
+  std::string_view owner = "";  // of the parameters of `embed`; empty: it has its own
+};
+
 struct EncodedTokens {
   Value rows;   // [b, s, width]
   Value table;  // of tokens [vocabulary, table width]
@@ -68,7 +77,12 @@ struct EncodedTokens {
 /// Embedding and layers. Inputs: ids, mask [b, s] of i32, 0 at padding; and types [b, s], or all
 /// tokens have the first one. Blocks: embed, layers.N; norm, of pre_norm.
 EncodedTokens encode_tokens(const ModelConfig& config, const MaskedModel& model,
-                            const TaskValues& inputs, const Pass& pass);
+                            const TaskValues& inputs, const Pass& pass,
+                            const EncoderBlocks& blocks = {});
+/// Declares the parameters between the tables in `blocks.embed` and layers, where there are some:
+/// another encoder that shares the tables can then be computed before this one.
+void declare_projection(const ModelConfig& config, const MaskedModel& model, Builder& builder,
+                        const EncoderBlocks& blocks = {});
 
 /// Rows of x [b, s, d] at positions [b, k]: [b, k, d]. Exact: all but one term of each sum are 0.
 /// Where the sequence is split, ranks exchange these rows alone.

@@ -12,36 +12,18 @@ namespace tessera {
 namespace {
 
 struct MaskedLogits {
-  Value tokens;  // [b, s, vocabulary], or [b, k, vocabulary] at k masked positions
+  Value tokens;  // as masked_logits
   Value second;  // [b, 2]; of two parts
 };
 
 MaskedLogits masked_transformer(const ModelConfig& c, const MaskedModel& model, SampleParts parts,
                                 const TaskValues& in, const Pass& pass) {
-  const TransformerLayer layer = encoder_layer_of(c, model);
-  const LinearOptions plain{true, init_of(c)};
-  const auto [x, token] = encode_tokens(c, model, in, pass);
-  Builder& builder = x.builder();
+  const EncodedTokens read = encode_tokens(c, model, in, pass);
   MaskedLogits out;
-  const auto predicted = [&] {
-    return c.masked_positions > 0 ? rows_at(x, in.at("masked_positions")) : x;
-  };
-  Value rows;
-  if (model.text_head.on_tokens) rows = pooled(c, model, predicted());
-  {
-    const Scope scope(builder, "mlm");
-    if (!rows.valid()) {
-      const GeluForm form =
-          model.feed_forward == FeedForward::GeluErf ? GeluForm::Erf : GeluForm::Tanh;
-      rows = linear(predicted(), "dense", table_width(c, model), plain);
-      rows = norm(gelu(rows, form), "norm", layer);
-    }
-    const Value bias = builder.state("bias", {DType::F32, {c.vocabulary}, {}}, Role::Parameter,
-                                     {Init::Kind::Constant, 0});
-    out.tokens = matmul(rows, token, {.trans_b = true}) + bias;
-  }
-  if (parts == SampleParts::One) return out;
-  out.second = linear(pooled(c, model, first_rows(x)), model.second, 2, plain);
+  out.tokens = masked_logits(c, model, read, in);
+  if (parts != SampleParts::One)
+    out.second =
+        linear(pooled(c, model, first_rows(read.rows)), model.second, 2, {true, init_of(c)});
   return out;
 }
 
@@ -75,6 +57,25 @@ void require_usual_frame(const MaskedModel& model, SampleParts parts, const Voca
 }
 
 }  // namespace
+
+Value masked_logits(const ModelConfig& c, const MaskedModel& model, const EncodedTokens& read,
+                    const TaskValues& in, std::string_view block) {
+  const Value x =
+      c.masked_positions > 0 ? rows_at(read.rows, in.at("masked_positions")) : read.rows;
+  Builder& builder = x.builder();
+  Value rows;
+  if (model.text_head.on_tokens) rows = pooled(c, model, x);
+  const Scope scope(builder, block);
+  if (!rows.valid()) {
+    const GeluForm form =
+        model.feed_forward == FeedForward::GeluErf ? GeluForm::Erf : GeluForm::Tanh;
+    rows = linear(x, "dense", table_width(c, model), {true, init_of(c)});
+    rows = norm(gelu(rows, form), "norm", encoder_layer_of(c, model));
+  }
+  const Value bias = builder.state("bias", {DType::F32, {c.vocabulary}, {}}, Role::Parameter,
+                                   {Init::Kind::Constant, 0});
+  return matmul(rows, read.table, {.trans_b = true}) + bias;
+}
 
 Task masked_lm(const ModelConfig& c, const MaskedModel& model, SampleParts parts) {
   const std::int64_t context = c.context, predicted = c.masked_positions;
@@ -116,6 +117,7 @@ Task masked_lm(const ModelConfig& c, const MaskedModel& model, SampleParts parts
         context, data.vocabulary.size(), predicted, choices.seed, choices.order, special, parts};
     out.longest_run = model.longest_run;
     if (model.longest_run > 1) out.begins_word = word_begins(data.vocabulary);
+    out.masks_alone = model.masks_alone;
     return out;
   };
   if (model.sentence_files && two) out.token_files = sentence_file_use(c, c.context);

@@ -16,11 +16,16 @@ namespace tessera {
 /// parts, pooler and that which judges.
 Task masked_lm(const ModelConfig& config, const MaskedModel& model, SampleParts parts);
 
+/// Logits of the tokens that are predicted, in the block `block`: [b, s, vocabulary], or [b, k,
+/// vocabulary] at k masked positions. The decoder is the table of tokens.
+Value masked_logits(const ModelConfig& config, const MaskedModel& model, const EncodedTokens& read,
+                    const TaskValues& inputs, std::string_view block = "mlm");
+
 /// FamilyTask::find_problems of masked_lm, of samples of such parts.
 void find_masked_problems(const ModelConfig& config, SampleParts parts, FieldProblems& problems);
 
 /// ModelFamily::cuts.
-inline constexpr TensorCut kMaskedCuts[] = {{"mlm.bias", 0, 1}};
+inline constexpr TensorCut kMaskedCuts[] = {{"*mlm.bias", 0, 1}};
 
 /// ModelFamily::reads.
 inline constexpr ReadField kMaskedReads[] = {

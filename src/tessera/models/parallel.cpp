@@ -13,6 +13,7 @@
 #include "tessera/base/text.h"
 #include "tessera/models/context_parallel.h"
 #include "tessera/models/family.h"
+#include "tessera/models/replaced_tokens.h"
 #include "tessera/schedule/schedule.h"
 
 namespace tessera {
@@ -265,6 +266,12 @@ FieldProblems problems(const ParallelConfig& c, const ModelConfig& model) {
   if (heads && model.groups() > 0 && model.heads % model.groups() == 0 &&
       model.heads % c.tensor == 0 && model.groups() != model.heads)
     divides(model.groups(), "key-value heads");
+  const std::int64_t generated = generator_heads(model);
+  if (heads && generated != model.heads && generated % c.tensor != 0)
+    out.add({"tensor-model-parallel-size", "generator-width", "heads", "width"},
+            text("tensor-model-parallel-size ", c.tensor, " does not divide the model's ",
+                 generated, " heads of the generator, which is ", model.generator(),
+                 " wide; it can be ", divisors(generated), ", or give a larger generator-width"));
   const std::int64_t shortest = std::min(model.context, model.source());
   if (shortest > 0 && c.context > shortest)
     out.add({"context-parallel-size", "context", "source-context"},

@@ -58,7 +58,8 @@ struct TaskKind {
 };
 
 inline constexpr TaskKind kPretraining{"pretraining",
-                                       "masked tokens, and how two parts of a text belong together",
+                                       "masked tokens, and how two parts of a text belong together; "
+                                       "of electra, which tokens are replaced",
                                        TaskHead::PreTraining},
     kMaskedLm{"masked_lm", "tokens that are masked", TaskHead::MaskedLm},
     kCausalLm{.name = "causal_lm",

@@ -155,6 +155,16 @@ std::vector<OutgoingTensor> outgoing(const HubFamily& family, const ModelConfig&
   return out;
 }
 
+/// Parameters that no tensor of the class has.
+std::vector<std::string> left_out(const HubFamily& family, const ModelConfig& model) {
+  auto out = parameter_shapes(model);
+  for (const HubTensor& tensor : hub_tensors(family, model, HubHeads::OfTask))
+    out.erase(tensor.ours);
+  std::vector<std::string> names;
+  for (const auto& [name, shape] : out) names.push_back(name);
+  return names;
+}
+
 /// Where each file ends among the tensors.
 std::vector<std::size_t> file_ends(const std::vector<OutgoingTensor>& tensors, DType dtype,
                                    std::int64_t most) {
@@ -259,8 +269,9 @@ bool is_of_export(std::string_view name) {
 
 }  // namespace
 
-void save_pretrained(const std::string& folder, const ModelConfig& model,
-                     const ParameterReader& parameters, const SavePretrained& how) {
+std::vector<std::string> save_pretrained(const std::string& folder, const ModelConfig& model,
+                                         const ParameterReader& parameters,
+                                         const SavePretrained& how) {
   require(how.dtype == DType::F32 || how.dtype == DType::BF16 || how.dtype == DType::F16,
           "export: weights are written as f32, bf16 or f16, not ", how.dtype);
   const HubFamily& family = family_to_write(model);
@@ -292,6 +303,7 @@ void save_pretrained(const std::string& folder, const ModelConfig& model,
   for (const auto& [name, file] : how.tokenizer) write_atomically((at / name).string(), file);
   write_atomically((at / kHubConfigFile).string(), config_text(family, model, how));
   staged.commit(is_of_export, kHubConfigFile);
+  return left_out(family, model);
 }
 
 }  // namespace tessera

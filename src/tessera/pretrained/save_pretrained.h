@@ -37,12 +37,14 @@ struct SavePretrained {
 /// Writes config.json, weights and the tokenizer into `folder`, which is made where it is missing.
 /// It comes whole (files/staged_folder.h): an earlier export is there until then, and is gone with
 /// all its files after; files that are of no export stay. A parameter that biases of models without
-/// them would be is zeros.
+/// them would be is zeros. Returns what it leaves out: the model's parameters that transformers'
+/// class has none for.
 ///
 /// Errors: Fault::Usage: a family that has no such folders, or sizes that transformers does not
 /// know there; files that are there already. Fault::Checkpoint: parameters that are missing or of
 /// other shapes than the model's. Fault::Resource: the folder cannot be written.
-void save_pretrained(const std::string& folder, const ModelConfig& model,
-                     const ParameterReader& parameters, const SavePretrained& how = {});
+std::vector<std::string> save_pretrained(const std::string& folder, const ModelConfig& model,
+                                         const ParameterReader& parameters,
+                                         const SavePretrained& how = {});
 
 }  // namespace tessera

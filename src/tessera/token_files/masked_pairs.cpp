@@ -186,6 +186,7 @@ class MaskedPairs : public Samples {
 
   /// What the model sees of a token that it is to predict.
   std::int32_t shown(std::int32_t token, std::int64_t sample, std::int32_t at) const {
+    if (options_.masks_alone) return special(SpecialToken::Mask);
     const PhiloxBlock random =
         philox(mask_key_, static_cast<std::uint64_t>(at), static_cast<std::uint64_t>(sample));
     const float which = unit_float(random[2]);

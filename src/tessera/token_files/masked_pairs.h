@@ -40,6 +40,7 @@ struct MaskedPairsOptions {
   SampleParts parts = SampleParts::Elsewhere;
   std::int64_t longest_run = 1;        // words that are masked together; 1: tokens, see below
   std::vector<bool> begins_word = {};  // of each id; where longest_run is above 1
+  bool masks_alone = false;            // all tokens that are to be predicted are replaced by [MASK]
 };
 
 /// Of each id of a vocabulary, whether a word begins with it: with a blank, or, of word pieces,

@@ -96,6 +96,7 @@ void compare_model(const RunConfig& config, const PretrainedModel& from, Problem
   theirs.model = from.config();
   theirs.model.context = config.model.context;
   theirs.model.source_context = config.model.source_context;
+  theirs.model.generator_width = config.model.generator_width;  // folders have no generator
   if (has_made_tokens(config)) theirs.model.special_tokens = config.model.special_tokens;
   compare_model(config, {theirs, record_of(theirs), Vocabulary::bytes(), ""}, from.path(),
                 problems);

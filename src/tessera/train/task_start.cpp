@@ -61,7 +61,10 @@ std::string head_to_begin_anew(const RunConfig& config, const Dataset& data,
 
 ModelConfig for_task_of(ModelConfig start, const ModelConfig& here) {
   const FamilyTask& task = family_task(here);
-  if (!has_task(start, task.name)) start.masked_positions = here.masked_positions;
+  if (!has_task(start, task.name)) {
+    start.masked_positions = here.masked_positions;
+    start.generator_width = here.generator_width;
+  }
   if (!task.head.empty()) start.classes = here.classes;
   if (task.rows != RowsKind::None) {
     const bool same_table = start.most_positions() == here.most_positions();

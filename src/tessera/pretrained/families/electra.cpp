@@ -1,5 +1,5 @@
-/// ELECTRA as Hugging Face's folders have it: the generator's ElectraForMaskedLM, and the
-/// discriminator with heads for labels.
+/// ELECTRA as Hugging Face's folders have it: ElectraForPreTraining, which is the
+/// discriminator, with heads for labels too; and the generator's ElectraForMaskedLM.
 
 #include "tessera/pretrained/hub/hub_encoder.h"
 
@@ -13,6 +13,12 @@ constexpr HubName kElectraOwn[] = {
     {.ours = "embed.project",
      .theirs = "electra.embeddings_project",
      .is_in = [](const ModelConfig& model) { return model.embedded() != model.width; }},
+    {.ours = "rtd.dense",
+     .theirs = "discriminator_predictions.dense",
+     .heads = TaskHead::PreTraining},
+    {.ours = "rtd.out",
+     .theirs = "discriminator_predictions.dense_prediction",
+     .heads = TaskHead::PreTraining},
     {.ours = "mlm.dense", .theirs = "generator_predictions.dense", .heads = TaskHead::MaskedLm},
     {.ours = "mlm.norm", .theirs = "generator_predictions.LayerNorm", .heads = TaskHead::MaskedLm},
     {.ours = "mlm.bias", .theirs = "generator_lm_head.bias", .heads = TaskHead::MaskedLm},
@@ -47,6 +53,7 @@ constexpr std::string_view kElectraHarmless =
     "summary_type summary_use_proj summary_activation summary_last_dropout";
 
 constexpr HubClass kElectraClasses[] = {
+    {TaskHead::PreTraining, "ElectraForPreTraining"},
     {TaskHead::MaskedLm, "ElectraForMaskedLM"},
     {TaskHead::SequenceClassification, "ElectraForSequenceClassification"},
     {TaskHead::TokenClassification, "ElectraForTokenClassification"},
