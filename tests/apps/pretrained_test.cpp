@@ -125,6 +125,29 @@ TEST_F(PretrainedCommand, ExportsIntoNoRunAndNoCheckpoint) {
   }
 }
 
+/// Transformers has no class with ELECTRA's generator: of the export and of its return.
+TEST_F(PretrainedCommand, ToldIsWhatAnExportLacks) {
+  const Ran trained = train("run", "--init-from @/hub/electra --context 16");
+  ASSERT_EQ(trained.code, 0) << trained.err;
+  EXPECT_NE((trained.out + trained.err).find("generator_mlm.bias, which are initialized at random"),
+            std::string::npos)
+      << trained.out << trained.err;
+  const Ran exported = run(words(folder_.expand("export @/run --output @/out")));
+  ASSERT_EQ(exported.code, 0) << exported.err;
+  EXPECT_NE(exported.err.find("notice: transformers' model of this task has no "
+                              "embed.generator_project.bias, "),
+            std::string::npos)
+      << exported.err;
+  EXPECT_NE(exported.err.find(" and 23 more: the folder lacks them. To continue training with "
+                              "them, give --init-from the run"),
+            std::string::npos)
+      << exported.err;
+  ASSERT_EQ(train("other", "--init-from @/hub/bert").code, 0);
+  EXPECT_EQ(
+      run(words(folder_.expand("export @/other --output @/other-out"))).err.find("lacks them"),
+      std::string::npos);
+}
+
 /// What training changed comes out, on whatever mesh it was trained; and goes in again.
 TEST_F(PretrainedCommand, ExportsWhatItTrained) {
   for (const char* family : kFamilies) {
