@@ -39,19 +39,21 @@ class PretrainedCommand : public testing::Test {
   ~PretrainedCommand() override {
     for (const char* name : {"HF_HUB_CACHE", "TESSERA_MODELS"}) ::unsetenv(name);
   }
-  /// Pictures for the golden vit: 12 of 3 x 12 x 12, of 7 classes, which are told by their colour.
-  void write_pictures(const std::string& name, int channels = 3, std::int64_t most_class = 6) {
-    constexpr int kPictures = 12, kSide = 12;
+  /// Pictures, for the golden vit unless sizes say otherwise: 12 of 3 x 12 x 12, of 7 classes, which
+  /// are told by their colour.
+  void write_pictures(const std::string& name, int channels = 3, std::int64_t most_class = 6,
+                      int side = 12) {
+    constexpr int kPictures = 12;
     std::vector<float> pixels;
     std::vector<std::int64_t> labels;
     for (int i = 0; i < kPictures; ++i) {
       labels.push_back(std::min<std::int64_t>(i % 7, most_class));
-      for (int k = 0; k < channels * kSide * kSide; ++k)
+      for (int k = 0; k < channels * side * side; ++k)
         pixels.push_back(static_cast<float>(i % 7 - 3) / 3 + static_cast<float>(k % 5) / 9);
     }
     write_safetensors(
         folder_ / name,
-        {TensorSource::of("pixel_values", {DType::F32, {kPictures, channels, kSide, kSide}, {}},
+        {TensorSource::of("pixel_values", {DType::F32, {kPictures, channels, side, side}, {}},
                           std::as_bytes(std::span(pixels))),
          TensorSource::of("labels", {DType::I64, {kPictures}, {}},
                           std::as_bytes(std::span(labels)))},
@@ -413,6 +415,35 @@ TEST_F(PretrainedCommand, NamesAreLookedUp) {
   ::unsetenv("TESSERA_MODELS");
   fs::remove_all(folder_ / "cache");
   EXPECT_EQ(train("run", "--pretrained-model-name-or-path org/tiny --resume auto").code, 0);
+}
+
+TEST_F(PretrainedCommand, TellsWhatIsNotTaken) {
+  const auto told = [&](const Ran& ran, const std::string& what) {
+    EXPECT_EQ(ran.code, 0) << ran.err;
+    return (ran.out + ran.err).find(what) != std::string::npos;
+  };
+  // Tokens of the data have the ids by which the folder has its special ones.
+  const std::string tokens = "(padding, start, end), not 0,0,1 as in config.json of '";
+  EXPECT_TRUE(told(train("run", "--init-from @/hub/t5"), tokens));
+  EXPECT_FALSE(told(train("other", "--init-from @/hub/t5 --special-tokens 58,58,59"), tokens));
+  // A first value of weights that are there.
+  write_pictures("small.safetensors", 2, 6, 9);
+  const std::string dinov2 = repo_file("tests/golden/families/dinov2");
+  const auto train_dinov2 = [&](const std::string& flags) {
+    return run(words(folder_.expand(
+        text("train --threads 1 --data @/small.safetensors --overwrite --output @/run --steps 1 ",
+             "--global-batch-size 4 --held-out 0.25 --init-from ", dinov2, " ", flags))));
+  };
+  const std::string scale =
+      "--layer-scale 0.1 does nothing: it is the first value of weights that '";
+  EXPECT_TRUE(told(train_dinov2("--layer-scale 0.1"), scale));
+  EXPECT_FALSE(told(train_dinov2("--layer-scale 0.1 --init-from-config"), scale));
+  EXPECT_FALSE(told(train_dinov2(""), scale));
+  for (const char* value : {"-1", "0"})
+    EXPECT_NE(train_dinov2(text("--layer-scale ", value))
+                  .err.find(text("layer-scale is ", value, "; it must be above 0")),
+              std::string::npos)
+        << value;
 }
 
 TEST_F(PretrainedCommand, RefusesWhatDoesNotFit) {

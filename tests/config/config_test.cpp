@@ -265,6 +265,27 @@ TEST(Config, RingsNeedPartsOfOneLength) {
   for (const char* other : {"all_gather", "a2a", "auto"}) EXPECT_TRUE(notices("30", other).empty());
 }
 
+TEST(Config, ParallelismOfOneDeviceIsTold) {
+  const auto notices = [](const std::vector<Setting>& flags) {
+    std::vector<std::string> out;
+    note_idle_parallelism(tell({}, flags).config, out);
+    return out;
+  };
+  const Setting sequence = {"sequence-parallel", {"true"}, "--sequence-parallel"};
+  const Setting ring = flag("cp-comm-type", "p2p");
+  EXPECT_EQ(
+      notices({sequence, ring}),
+      (std::vector<std::string>{
+          "--sequence-parallel does nothing with tensor-model-parallel-size 1; raise that, or "
+          "leave sequence-parallel out",
+          "--cp-comm-type p2p does nothing with context-parallel-size 1; raise that, or leave "
+          "cp-comm-type out"}));
+  EXPECT_TRUE(notices({flag("devices", "4"), flag("tensor-model-parallel-size", "2"),
+                       flag("context-parallel-size", "2"), sequence, ring})
+                  .empty());
+  EXPECT_TRUE(notices({}).empty());
+}
+
 TEST(Config, PackingDoesNothingWithoutGraphOptimization) {
   const Setting off = {"no-graph-optimization", {"true"}, "--no-graph-optimization"};
   EXPECT_EQ(tell({}, {off, flag("pack-weights", "yes")}).notices,

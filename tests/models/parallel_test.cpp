@@ -384,7 +384,7 @@ TEST(Parallel, LayersOfEncoderAndDecoderAreOneRow) {
   model.source_context = 8;
   EXPECT_EQ(problems({.devices = 16, .context = 16}, model).texts(),
             std::vector<std::string>{
-                "context-parallel-size 16 is above the context of 8 tokens; lower it"});
+                "context-parallel-size 16 is above the source-context of 8 tokens; lower it"});
 }
 
 TEST(Parallel, LayersArePutOnChunksByTheirNumber) {

@@ -615,7 +615,33 @@ TEST(HubErrors, NameWhatIsWrong) {
   said("bart", "decoder_attention_heads", "0");
   said("bart", "normalize_before", "true");
   said("bart", "eos_token_id", "[2]");
+  said("t5", "decoder_start_token_id", "1000000");
+  said("t5", "is_encoder_decoder", "false");
+  said("bart", "is_encoder_decoder", "false");
   said("llama", "quantization_config", R"({"quant_method": "gptq"})");
+  const auto has = [](const std::string& message, const std::string& what) {
+    EXPECT_NE(message.find(what), std::string::npos) << message;
+  };
+  const std::string families = "../families/";
+  has(said(families + "mt5", "eos_token_id", "37"), "token 37 must be below vocab_size 37");
+  has(said(families + "marian", "eos_token_id", "37"), "token 37 must be below vocab_size 37");
+  has(said(families + "mt5", "tie_word_embeddings", "\"no\""), "it must be true or false");
+  said(families + "mt5", "is_encoder_decoder", "false");
+  // d_ff has the size that two heads of 7 channels make.
+  has(said(families + "mt5", "d_kv", "7"), "(num_heads is 2 and d_kv is 7 or d_ff is 14)");
+  has(said(families + "deberta_v2", "max_relative_positions", "4"),
+      "max_relative_positions is 4; it is the farthest distance, which must be from 5 "
+      "(position_buckets 6 / 2 + 2) to ");
+  has(said(families + "deberta_v2", "max_position_embeddings", "4"),
+      "max_position_embeddings is 4; it is the farthest distance, which must be from 5 ");
+  has(said(families + "deberta_v2", "position_buckets", "7"), "it must be even");
+  const std::string order = R"(["full_attention", "full_attention", "sliding_attention",
+                               "sliding_attention"])";
+  has(said(families + "modernbert", "layer_types", order),
+      "the first and each so-many-th behind it alone have none (full_attention); "
+      "local_attention says how wide windows are");
+  has(said(families + "gemma3_text", "layer_types", R"(["full_attention", "sliding_attention"])"),
+      "each so-many-th alone has none (full_attention); sliding_window, ");
 }
 
 /// The error of opening gpt2 whose files were changed.

@@ -167,6 +167,23 @@ TEST(Tokenizers, VocabularyOfLines) {
   EXPECT_EQ(told.decode(TokenIds{7, 5, 6, 8}, /*skip_special_tokens=*/true), "ab");
 }
 
+/// model_type makes a class where no file of the tokenizer names one.
+TEST(Tokenizers, AnUnknownClassIsNotBlamedOnAFileThatIsNotThere) {
+  const TestFolder folder;
+  write_atomically(folder / "tokenizer.json", R"({"model": {"type": "WordLevel", "vocab": {}}})");
+  write_atomically(folder / "config.json", R"({"model_type": "deberta-v2"})");
+  try {
+    Tokenizer::load(folder.path());
+    FAIL();
+  } catch (const Error& error) {
+    const std::string said = error.what();
+    EXPECT_TRUE(said.starts_with(text("tokenizer '", folder.path(), "' is of class Deberta")))
+        << said;
+    EXPECT_NE(said.find("or model_type of config.json), which is not supported"), std::string::npos)
+        << said;
+  }
+}
+
 TEST(Tokenizers, BrokenUtf8IsReplaced) {
   const TestFolder folder;
   write_atomically(folder / "vocab.txt", "[UNK]\na\n\uFFFD\n");
@@ -234,7 +251,8 @@ TEST(Tokenizers, WhatIsMissingOrUnknownIsNamed) {
     EXPECT_NE(message.find(c.message), std::string::npos) << c.json << "\n" << message;
   }
   const Case parts[] = {
-      {R"("normalizer": {"type": "Upper"})", "normalizer: type 'Upper' is not a supported normalizer"},
+      {R"("normalizer": {"type": "Upper"})",
+       "normalizer: type 'Upper' is not a supported normalizer"},
       {R"("normalizer": {"type": "Precompiled", "precompiled_charsmap": "/w=="})",
        "says that its trie has 0"},
       {R"("pre_tokenizer": {"type": "Split", "pattern": {"Regex": "(a"}, "behavior": "Isolated"})",

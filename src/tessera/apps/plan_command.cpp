@@ -195,6 +195,7 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
   problems.gather([&] { find_columns(config); });
   // The planner and searches share out devices in ways of their own.
   const bool as_given = !request.automatic && request.search_mode.empty();
+  if (as_given) note_idle_parallelism(config, notices);
   RunConfig judged = as_given ? config : with_one_device(config);
   complete(judged);
   find_problems(judged, problems);  // before the data is read, as train does

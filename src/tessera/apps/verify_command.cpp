@@ -53,6 +53,7 @@ VerifyRequest read_verify_request(const Arguments& arguments, const OwnFamilies&
   RunConfig& config = out.command.config = configure(parsed, problems, out.notices, families);
   if (!steps_given) config.steps = kSteps;
   take_init_model(config, problems, out.notices);
+  note_idle_parallelism(config, out.notices);
   if (config.steps < 1) problems.add("steps is 0; verify needs at least 1");
   return out;
 }

@@ -165,6 +165,10 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
                     Problems& problems, std::vector<std::string>& notices,
                     const OwnFamilies& families = {});
 
+/// What is asked of tensor or context parallel devices in a run that has one. Of a plan that is yet to
+/// be chosen it is not known.
+void note_idle_parallelism(const RunConfig& config, std::vector<std::string>& notices);
+
 /// Devices of a run: this machine's processors, or accelerators, with a plugin's name or file
 /// behind it.
 inline constexpr std::string_view kProcessors = "cpu", kPjrt = "pjrt:";

@@ -336,4 +336,16 @@ RunConfig configure(const std::vector<Setting>& file, const std::vector<Setting>
   return config;
 }
 
+void note_idle_parallelism(const RunConfig& config, std::vector<std::string>& notices) {
+  const auto idle = [&](std::string_view name, std::int64_t devices, std::string_view of) {
+    const auto asked = config.given.find(name);
+    if (devices == 1 && asked != config.given.end())
+      notices.push_back(text(asked->second, " does nothing with ", of, " 1; raise that, or leave ",
+                             name, " out"));
+  };
+  if (config.parallel.sequence)
+    idle("sequence-parallel", config.parallel.tensor, "tensor-model-parallel-size");
+  idle("cp-comm-type", config.parallel.context, "context-parallel-size");
+}
+
 }  // namespace tessera

@@ -275,7 +275,8 @@ FieldProblems problems(const ParallelConfig& c, const ModelConfig& model) {
   const std::int64_t shortest = std::min(model.context, model.source());
   if (shortest > 0 && c.context > shortest)
     out.add({"context-parallel-size", "context", "source-context"},
-            text("context-parallel-size ", c.context, " is above the context of ", shortest,
+            text("context-parallel-size ", c.context, " is above the ",
+                 shortest < model.context ? "source-context" : "context", " of ", shortest,
                  " tokens; lower it"));
   find_exchange_problems(c, model, out);
   if (c.devices % share == 0) find_sharding_problems(c, out);

@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "tessera/base/error.h"
+#include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/tokenizers/class_names.h"
 #include "tessera/tokenizers/documents.h"
@@ -326,10 +327,13 @@ json document_of_class(const TokenizerFiles& files, json document, Settings& set
   if (row == nullptr) {
     std::vector<std::string> known;
     for (const ClassRow& each : kClasses) known.emplace_back(each.name);
-    settings.part().bad("tokenizer_class is '", settings.class_name.substr(0, 60),
-                        "', which is not supported; supported are ", join(known), "; if ",
-                        "tokenizer.json is complete, write \"tokenizer_class\": "
-                        "\"PreTrainedTokenizerFast\" to use it unchanged");
+    // Of a folder the class may be what model_type means, and no word of a tokenizer's file.
+    fail(Fault::Data, "tokenizer '", where, "' is of class ",
+         printable(settings.class_name.substr(0, 60)), " (tokenizer_class of ", kConfigJson,
+         ", or model_type of config.json), which is not supported; supported are ", join(known),
+         "; if ", kTokenizerJson,
+         " is complete, write \"tokenizer_class\": ", "\"PreTrainedTokenizerFast\" into ",
+         kConfigJson, " to use it unchanged");
   }
   const bool has_document = files.contains(kTokenizerJson);
   if (row->build == nullptr && has_document) return document;

@@ -60,7 +60,7 @@ class Preparation {
   void complete_fields();
   void check_files(OtherRun other);
   void read_data();
-  void add_notices_of_floats();
+  void add_notices_of_fields();
   void compare_with_checkpoint();
   bool has_data() const { return data_.has_value(); }
   void take_sizes_of_data();
@@ -79,6 +79,10 @@ class Preparation {
     run_->anew =
         head_to_begin_anew(run_->config, *run_->data,
                            {model, known_.labels, path, parameters_of(weights)}, run_->notices);
+  }
+
+  void add_notice(const std::string& notice) {
+    if (!notice.empty()) run_->notices.push_back(notice);
   }
 
   RunConfig config_, given_;
@@ -158,7 +162,7 @@ void Preparation::read_data() {
     notices_.push_back(unread);
 }
 
-void Preparation::add_notices_of_floats() {
+void Preparation::add_notices_of_fields() {
   const Isa isa = config_.choices.value_or(machine_choices()).isa;
   const std::optional<Precision> precision = precision_of(config_);
   if (precision && plugin_of(config_).empty() && !multiplies_16_bit(precision->compute, isa))
@@ -166,6 +170,7 @@ void Preparation::add_notices_of_floats() {
         text("kernels of instruction set ", to_text(isa), " cannot multiply ", precision->compute,
              ", and convert it to f32 and back, so products are not faster than in f32"));
   add_notice_of_unread_scale(config_, notices_);
+  note_idle_parallelism(config_, notices_);
 }
 
 /// What the run has otherwise than the checkpoint that it goes on from, its data above all: where
@@ -232,9 +237,10 @@ void Preparation::take_folder() {
   if (pretrained_->parameters().empty())
     run_->notices.push_back(text("of '", pretrained_->path(), "' only config.json is read: all ",
                                  "weights are initialized at random"));
-  if (const std::string unknown = notice_of_unknown_rows(*pretrained_, run_->data->vocabulary);
-      !unknown.empty())
-    run_->notices.push_back(unknown);
+  add_notice(notice_of_unknown_rows(*pretrained_, run_->data->vocabulary));
+  add_notice(notice_of_other_tokens(run_->config, *pretrained_));
+  if (!pretrained_->parameters().empty())
+    add_notice(notice_of_unread_first_value(run_->config, pretrained_->path()));
   compare_model(run_->config, *pretrained_, problems_);
   check_problem_type(run_->config, *pretrained_, *run_->data, run_->notices, problems_);
   if (has_head(run_->config.model, TaskHead::SequenceClassification))
@@ -254,6 +260,7 @@ void Preparation::check_samples() {
 /// The checkpoint whose weights it begins with against the run.
 void Preparation::take_init() {
   if (!init_) return;
+  add_notice(notice_of_unread_first_value(run_->config, run_->init->path()));
   compare_model(run_->config, init_->run, run_->init->path(), problems_);
   begin_head_anew(init_->run.config.model, run_->init->path(), *run_->init);
 }
@@ -279,7 +286,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems, Oth
   run.complete_fields();
   run.check_files(other);
   run.read_data();
-  run.add_notices_of_floats();
+  run.add_notices_of_fields();
   run.compare_with_checkpoint();
   if (!run.has_data()) return {};
   run.take_sizes_of_data();

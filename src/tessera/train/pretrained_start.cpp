@@ -11,6 +11,7 @@
 #include "tessera/config/fields.h"
 #include "tessera/data/dataset.h"
 #include "tessera/models/causal_lm.h"
+#include "tessera/models/translation.h"
 #include "tessera/pretrained/hub_cache.h"
 #include "tessera/train/compare_runs.h"
 
@@ -81,6 +82,24 @@ std::string notice_of_unknown_rows(const PretrainedModel& from, const Vocabulary
   return text("'", from.path(), "' has weights and no tokenizer, so the ", to_text(kind),
               " of the data use the rows of its table in another order: unless it was trained ",
               "on the same data, rows belong to other tokens; give ", "--tokenizer");
+}
+
+std::string notice_of_other_tokens(const RunConfig& config, const PretrainedModel& from) {
+  const std::string& theirs = from.config().special_tokens;
+  if (theirs.empty() || !has_made_tokens(config) || config.given.contains("special-tokens"))
+    return "";
+  const std::string ours = to_text(translation_tokens(config.model));
+  if (ours == theirs) return "";
+  return text("special-tokens is ", ours, " (padding, start, end), not ", theirs,
+              " as in config.json of '", from.path(), "', whose ids are those of ",
+              to_text(config.vocabulary), " here; give --tokenizer to keep them");
+}
+
+std::string notice_of_unread_first_value(const RunConfig& config, const std::string& path) {
+  const auto asked = config.given.find("layer-scale");
+  if (asked == config.given.end()) return "";
+  return text(asked->second, " does nothing: it is the first value of weights that '", path,
+              "' has");
 }
 
 Error with_download_hint(const Error& failure, const std::string& name) {

@@ -32,6 +32,14 @@ void compare_model(const RunConfig& config, const PretrainedModel& from, Problem
 /// is not so.
 std::string notice_of_unknown_rows(const PretrainedModel& from, const Vocabulary& vocabulary);
 
+/// Special tokens of its config.json that a run does not take, as its tokens are made of the data: a
+/// notice. Empty: it is not so.
+std::string notice_of_other_tokens(const RunConfig& config, const PretrainedModel& from);
+
+/// A first value of weights that `config` asks for, where `path` has these weights: a notice. Empty:
+/// it asks for none.
+std::string notice_of_unread_first_value(const RunConfig& config, const std::string& path);
+
 /// problem_type of its config.json: "regression", ...; empty: it says none.
 std::string problem_type(const PretrainedModel& from);
 

@@ -123,7 +123,7 @@ inline constexpr Field kModelFields[] = {
      [](RunConfig& c) -> Slot { return &c.model.image_channels; }}),
     planned({"layer-scale", "", FieldGroup::Model, OnResume::Free, "",
      "first value of the weights, one a channel, of what each part of a layer adds",
-     [](RunConfig& c) -> Slot { return &c.model.layer_scale; }, 0, 1e6}),
+     [](RunConfig& c) -> Slot { return &c.model.layer_scale; }, kAnyLow, 1e6}),
     planned({"distilled", "", FieldGroup::Model, OnResume::Model, "",
      "two heads tell classes, each by a token of its own, and their mean counts",
      [](RunConfig& c) -> Slot { return &c.model.distilled; }}),

@@ -59,22 +59,12 @@ TranslationTokens read_bart_stacks(const HubConfig& from, TranslationTokens stan
                                    ModelConfig& to) {
   if (to.decoder_heads == to.heads) to.decoder_heads = 0;
   if (to.decoder_ffn_width == to.ffn_width) to.decoder_ffn_width = 0;
-  const auto token = [&](std::string_view key, std::int32_t otherwise) {
-    const std::int32_t out = from.id(key, otherwise);
-    if (out >= to.vocabulary)
-      from.refuse(key, text("token ", out, " must be below vocab_size ", to.vocabulary));
-    return out;
-  };
-  return {token("pad_token_id", standard.pad), token("decoder_start_token_id", standard.start),
-          token("eos_token_id", standard.end)};
+  return read_pair_tokens(from, standard, to.vocabulary);
 }
 
 void write_bart_stacks(const ModelConfig& from, HubJson& to) {
-  to["is_encoder_decoder"] = true;
-  const TranslationTokens tokens = translation_tokens(from);
-  to["pad_token_id"] = tokens.pad;
-  to["decoder_start_token_id"] = tokens.start;
-  to["eos_token_id"] = to["forced_eos_token_id"] = tokens.end;
+  write_pair_tokens(from, to);
+  to["forced_eos_token_id"] = to["eos_token_id"];
 }
 
 extern constinit const HubFamily kHubBart = bart_folders({

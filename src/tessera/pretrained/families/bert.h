@@ -5,31 +5,20 @@
 
 namespace tessera {
 
-inline constexpr HubName kBertNames[] = {
+inline constexpr TaskHead kBertPredictions = TaskHead::PreTraining | TaskHead::MaskedLm;
+inline constexpr HubName kBertPooler[] = {
     {.ours = "pooler",
      .theirs = "bert.pooler.dense",
      .heads = TaskHead::PreTraining | TaskHead::SequenceClassification},
-    {.ours = "mlm.dense",
-     .theirs = "cls.predictions.transform.dense",
-     .heads = TaskHead::PreTraining | TaskHead::MaskedLm},
-    {.ours = "mlm.norm",
-     .theirs = "cls.predictions.transform.LayerNorm",
-     .heads = TaskHead::PreTraining | TaskHead::MaskedLm},
-    {.ours = "mlm.bias",
-     .theirs = "cls.predictions.bias",
-     .heads = TaskHead::PreTraining | TaskHead::MaskedLm},
     {.ours = "nsp", .theirs = "cls.seq_relationship", .heads = TaskHead::PreTraining},
-    {.ours = "classifier",
-     .theirs = "classifier",
-     .heads = TaskHead::SequenceClassification | TaskHead::TokenClassification},
-    {.ours = "qa_outputs", .theirs = "qa_outputs", .heads = TaskHead::QuestionAnswering},
 };
+inline constexpr auto kBertNames =
+    joined(kBertPooler, hub_prediction_names(kBertPredictions), kHubLabelHeads);
 
 inline constexpr HubTie kBertTies[] = {
     {"bert.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight", false,
-     TaskHead::PreTraining | TaskHead::MaskedLm},
-    {"cls.predictions.bias", "cls.predictions.decoder.bias", false,
-     TaskHead::PreTraining | TaskHead::MaskedLm}};
+     kBertPredictions},
+    {"cls.predictions.bias", "cls.predictions.decoder.bias", false, kBertPredictions}};
 
 // Numbers of positions.
 inline constexpr std::string_view kBertUnread[] = {"embeddings.position_ids"};

@@ -10,33 +10,19 @@ extern const ModelFamily kDebertaV2;
 
 namespace {
 
-constexpr HubName kDebertaV2Body[] = {
-    {"embed.token.weight", "embeddings.word_embeddings.weight"},
-    {"embed.norm", "embeddings.LayerNorm"},
+constexpr HubName kDebertaV2First[] = {
     {"embed.distance.weight", "encoder.rel_embeddings.weight"},
     {"embed.distance.norm", "encoder.LayerNorm"},
     {"layers.#.attn.qkv", "encoder.layer.#.attention.self.query_proj", HubRows::Queries},
     {"layers.#.attn.qkv", "encoder.layer.#.attention.self.key_proj", HubRows::Keys},
     {"layers.#.attn.qkv", "encoder.layer.#.attention.self.value_proj", HubRows::Values},
-    {"layers.#.attn.proj", "encoder.layer.#.attention.output.dense"},
-    {"layers.#.norm1", "encoder.layer.#.attention.output.LayerNorm"},
-    {"layers.#.mlp.up", "encoder.layer.#.intermediate.dense"},
-    {"layers.#.mlp.down", "encoder.layer.#.output.dense"},
-    {"layers.#.norm2", "encoder.layer.#.output.LayerNorm"},
 };
+constexpr auto kDebertaV2Body = joined(kDebertaV2First, kHubEncoderRest);
 
-constexpr HubName kDebertaV2Names[] = {
-    {.ours = "pooler", .theirs = "pooler.dense", .heads = TaskHead::SequenceClassification},
-    {.ours = "mlm.dense", .theirs = "cls.predictions.transform.dense", .heads = TaskHead::MaskedLm},
-    {.ours = "mlm.norm",
-     .theirs = "cls.predictions.transform.LayerNorm",
-     .heads = TaskHead::MaskedLm},
-    {.ours = "mlm.bias", .theirs = "cls.predictions.bias", .heads = TaskHead::MaskedLm},
-    {.ours = "classifier",
-     .theirs = "classifier",
-     .heads = TaskHead::SequenceClassification | TaskHead::TokenClassification},
-    {.ours = "qa_outputs", .theirs = "qa_outputs", .heads = TaskHead::QuestionAnswering},
-};
+constexpr HubName kDebertaV2Pooler[] = {
+    {.ours = "pooler", .theirs = "pooler.dense", .heads = TaskHead::SequenceClassification}};
+constexpr auto kDebertaV2Names =
+    joined(kDebertaV2Pooler, hub_prediction_names(TaskHead::MaskedLm), kHubLabelHeads);
 
 constexpr HubTie kDebertaV2Ties[] = {
     {"deberta.embeddings.word_embeddings.weight", "cls.predictions.decoder.weight", false,
@@ -146,10 +132,16 @@ void read_deberta_v2(const HubConfig& from, ModelConfig& to) {
   if (!from.has("position_buckets"))
     from.refuse("position_buckets", "far distances share kinds here; give so many of each side");
   to.distance_kinds = from.whole("position_buckets", 4, kMaxDistanceKinds);
+  if (to.distance_kinds % 2 != 0) from.refuse("position_buckets", "it must be even");
   const std::int64_t far = from.has("max_relative_positions")
                                ? from.whole("max_relative_positions", -1, kMostDistance)
                                : -1;
   to.far_distance = far < 1 ? to.context : far;
+  const std::int64_t least = to.distance_kinds / 2 + 2;
+  if (to.far_distance < least || to.far_distance > kMaxContext)
+    from.refuse(far < 1 ? "max_position_embeddings" : "max_relative_positions",
+                text("it is the farthest distance, which must be from ", least,
+                     " (position_buckets ", to.distance_kinds, " / 2 + 2) to ", kMaxContext));
 }
 
 void write_deberta_v2(const ModelConfig& from, HubJson& to) {

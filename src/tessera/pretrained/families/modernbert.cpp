@@ -84,8 +84,8 @@ constexpr std::span<const HubKey> kModernbertBlocks[] = {kModernbertKeys};
 // First values, how a program computes, and of a model that is none of these.
 constexpr std::string_view kModernbertHarmless =
     "initializer_cutoff_factor deterministic_flash_attn reference_compile repad_logits_with_grad "
-    "sparse_prediction sparse_pred_ignore_index position_embedding_type cls_token_id sep_token_id "
-    "gradient_checkpointing layer_norm_eps";
+    "sparse_prediction sparse_pred_ignore_index position_embedding_type cls_token_id "
+    "layer_norm_eps";
 
 constexpr HubRotaryBases kModernbertBases = {"global_rope_theta", "local_rope_theta", 160'000};
 
@@ -100,7 +100,8 @@ void read_modernbert(const HubConfig& from, ModelConfig& to) {
   to.window = whole("local_attention", 0, 128) / 2 + 1;
   to.global_every = whole("global_attn_every_n_layers", 1, 3);
   read_rotary_of_kinds(from, to, kModernbertBases);
-  if (from.has("layer_types")) return read_layer_types(from, to);
+  if (from.has("layer_types"))
+    return read_layer_types(from, to, "local_attention says how wide windows are");
   if (to.global_every == 1) to.global_every = to.window = 0;
 }
 

@@ -32,7 +32,12 @@ extern constinit const HubFamily kHubMt5 = t5_folders({
     .family = &kMt5,
     .keys = kMt5Blocks,
     .harmless = "classifier_dropout tie_word_embeddings",
-    .read = [](const HubConfig& from, ModelConfig& to) { read_t5_version(from, 1, 0, to); },
+    .read =
+        [](const HubConfig& from, ModelConfig& to) {
+          // No number depends on it: weights say whether the head is the table.
+          if (from.has("tie_word_embeddings")) from.truth("tie_word_embeddings");
+          read_t5_version(from, 1, 0, to);
+        },
     .write = write_mt5,
 });
 

@@ -65,19 +65,14 @@ void read_t5_version(const HubConfig& from, double logit_scale, std::optional<st
   judge_t5_activation(from, to);
   to.tied_head = true;
   to.logit_scale = logit_scale;
-  const std::int32_t pad = from.id("pad_token_id", 0);
-  to.special_tokens = to_text(TranslationTokens{
-      pad, from.id("decoder_start_token_id", start.value_or(pad)), from.id("eos_token_id", 1)});
+  to.special_tokens = to_text(
+      read_pair_tokens(from, {0, start.value_or(from.id("pad_token_id", 0)), 1}, to.vocabulary));
 }
 
 void write_t5_version(const ModelConfig& from, HubJson& to) {
-  to["is_encoder_decoder"] = true;
   to["dense_act_fn"] = has_t5_gates(from) ? "gelu_new" : "relu";
   to["is_gated_act"] = has_t5_gates(from);
-  const TranslationTokens tokens = translation_tokens(from);
-  to["pad_token_id"] = tokens.pad;
-  to["decoder_start_token_id"] = tokens.start;
-  to["eos_token_id"] = tokens.end;
+  write_pair_tokens(from, to);
 }
 
 extern constinit const HubFamily kHubT5 = t5_folders({

@@ -4,6 +4,7 @@
 #include "tessera/models/families/t5.h"
 #include "tessera/pretrained/hub/hub_encoder.h"
 #include "tessera/pretrained/hub/hub_family.h"
+#include "tessera/pretrained/hub/hub_pairs.h"
 
 namespace tessera {
 

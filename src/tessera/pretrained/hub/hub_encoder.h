@@ -21,20 +21,38 @@ constexpr HubKey hub_init_std(std::string_view key, double standard) {
       .key = key, .slot = &ModelConfig::init_std, .standard = standard, .least = 0, .most = 1e6};
 }
 
-/// HubFamily::body of encoders.
-inline constexpr HubName kHubEncoderBody[] = {
+/// HubFamily::body of encoders; and its rows that do not depend on how positions are seen.
+inline constexpr HubName kHubEncoderRest[] = {
     {"embed.token.weight", "embeddings.word_embeddings.weight"},
-    {"embed.position.weight", "embeddings.position_embeddings.weight"},
-    {"embed.type.weight", "embeddings.token_type_embeddings.weight"},
     {"embed.norm", "embeddings.LayerNorm"},
-    {"layers.#.attn.qkv", "encoder.layer.#.attention.self.query", HubRows::Queries},
-    {"layers.#.attn.qkv", "encoder.layer.#.attention.self.key", HubRows::Keys},
-    {"layers.#.attn.qkv", "encoder.layer.#.attention.self.value", HubRows::Values},
     {"layers.#.attn.proj", "encoder.layer.#.attention.output.dense"},
     {"layers.#.norm1", "encoder.layer.#.attention.output.LayerNorm"},
     {"layers.#.mlp.up", "encoder.layer.#.intermediate.dense"},
     {"layers.#.mlp.down", "encoder.layer.#.output.dense"},
     {"layers.#.norm2", "encoder.layer.#.output.LayerNorm"},
+};
+inline constexpr HubName kHubEncoderFirst[] = {
+    {"embed.position.weight", "embeddings.position_embeddings.weight"},
+    {"embed.type.weight", "embeddings.token_type_embeddings.weight"},
+    {"layers.#.attn.qkv", "encoder.layer.#.attention.self.query", HubRows::Queries},
+    {"layers.#.attn.qkv", "encoder.layer.#.attention.self.key", HubRows::Keys},
+    {"layers.#.attn.qkv", "encoder.layer.#.attention.self.value", HubRows::Values},
+};
+inline constexpr auto kHubEncoderBody = joined(kHubEncoderFirst, kHubEncoderRest);
+
+/// The head for masked tokens that BERT has, of models with one of `heads`.
+constexpr auto hub_prediction_names(TaskHead heads) {
+  return std::array{
+      HubName{.ours = "mlm.dense", .theirs = "cls.predictions.transform.dense", .heads = heads},
+      HubName{.ours = "mlm.norm", .theirs = "cls.predictions.transform.LayerNorm", .heads = heads},
+      HubName{.ours = "mlm.bias", .theirs = "cls.predictions.bias", .heads = heads}};
+}
+/// Heads for labels.
+inline constexpr HubName kHubLabelHeads[] = {
+    {.ours = "classifier",
+     .theirs = "classifier",
+     .heads = TaskHead::SequenceClassification | TaskHead::TokenClassification},
+    {.ours = "qa_outputs", .theirs = "qa_outputs", .heads = TaskHead::QuestionAnswering},
 };
 
 /// Sizes of layers, norms and first values.
@@ -79,7 +97,7 @@ inline constexpr HubKey kHubTextEncoderKeys[] = {
     must_have_been("add_cross_attention", false, "this family has no second stack"),
 };
 
-/// Heads for labels, of which that of texts is a block of two products.
+/// The same where that of texts is a block of two products.
 inline constexpr HubName kHubBlockHeads[] = {
     {.ours = "classifier.dense",
      .theirs = "classifier.dense",

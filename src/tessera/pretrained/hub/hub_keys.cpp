@@ -216,6 +216,7 @@ struct NamedSize {
   std::int64_t value;
   bool missing;
   bool of_layers;  // is no extent of a tensor
+  HubSlot slot;
 };
 
 std::vector<NamedSize> sizes_of(HubKeys keys, const HubConfig& config) {
@@ -230,7 +231,8 @@ std::vector<NamedSize> sizes_of(HubKeys keys, const HubConfig& config) {
           name.empty() ? text(row.key, " is missing and so ") : text(name, " is ");
       out.push_back({is + (value == 0 ? "as others say" : text(value)), value, name.empty(),
                      row.slot == HubSlot(&ModelConfig::layers) ||
-                         row.slot == HubSlot(&ModelConfig::decoder_layers)});
+                         row.slot == HubSlot(&ModelConfig::decoder_layers),
+                     row.slot});
     }
   }
   return out;
@@ -308,8 +310,15 @@ void write_keys(HubKeys keys, const ModelConfig& model, HubJson& to) {
 }
 
 std::string keys_of_size(HubKeys keys, const HubConfig& config, std::int64_t extent) {
+  const std::vector<NamedSize> sizes = sizes_of(keys, config);
   std::vector<std::string> out;
-  for (const NamedSize& size : sizes_of(keys, config)) {
+  // Heads that have a width of their own make a size together.
+  const auto heads = std::ranges::find(sizes, HubSlot(&ModelConfig::heads), &NamedSize::slot),
+             width = std::ranges::find(sizes, HubSlot(&ModelConfig::head_width), &NamedSize::slot);
+  if (heads != sizes.end() && width != sizes.end() && heads->value > 0 &&
+      extent % heads->value == 0 && extent / heads->value == width->value)
+    out.push_back(text(heads->words, " and ", width->words));
+  for (const NamedSize& size : sizes) {
     if (size.value == extent && !size.of_layers) out.push_back(size.words);
   }
   if (config.has("id2label") && std::ssize(config.json()["id2label"]) == extent)

@@ -152,7 +152,7 @@ void write_rotary_of_kinds(const ModelConfig& from, HubJson& to, const HubRotary
   to[bases.local_key] = local.rope_base;
 }
 
-void read_layer_types(const HubConfig& from, ModelConfig& to) {
+void read_layer_types(const HubConfig& from, ModelConfig& to, std::string_view windows) {
   if (!from.has("layer_types")) return;
   const HubJson& types = from.json()["layer_types"];
   if (!types.is_array() || std::ssize(types) != to.layers)
@@ -171,10 +171,11 @@ void read_layer_types(const HubConfig& from, ModelConfig& to) {
   if (to.global_every == 1) to.global_every = to.window = 0;
   for (std::int64_t i = 0; i < to.layers; ++i) {
     if (types[static_cast<std::size_t>(i)] != (has_window(to, i) ? kSliding : kFull))
-      from.refuse("layer_types", text("each layer has a window (", kSliding,
-                                      "), or none, or each so-many-th alone has none (", kFull,
-                                      "); sliding_window, and use_sliding_window where there is "
-                                      "one, say whether layers have windows"));
+      from.refuse("layer_types",
+                  text("each layer has a window (", kSliding, "), or none, or ",
+                       before > 0 ? "the first and each so-many-th behind it alone have none ("
+                                  : "each so-many-th alone has none (",
+                       kFull, "); ", windows));
   }
 }
 

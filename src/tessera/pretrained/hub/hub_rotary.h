@@ -179,8 +179,11 @@ struct HubRotaryBases {
 /// The same, of layers with windows and layers without. Errors: scaled ones of the former.
 void read_rotary_of_kinds(const HubConfig& from, ModelConfig& to, const HubRotaryBases& bases = {});
 /// layer_types, where the file has it. Errors: layers of other kinds, or in another order than
-/// global_every says.
-void read_layer_types(const HubConfig& from, ModelConfig& to);
+/// global_every says. `windows`: which keys say of windows what these do not.
+void read_layer_types(const HubConfig& from, ModelConfig& to,
+                      std::string_view windows =
+                          "sliding_window, and use_sliding_window where there is one, say whether "
+                          "layers have windows");
 /// Positions and layer_types.
 void read_rotary_in_layers(const HubConfig& from, ModelConfig& to);
 /// The same with kHubSwitchedWindows.
