@@ -66,7 +66,7 @@ def parse_args():
     parser.add_argument("--compile", action="store_true", help="PyTorch compiled too")
     for name, value, about in (("layers", 8, ""), ("width", 640, ""), ("heads", 10, "of which some families have fewer for "
                                "keys and values"), ("vocabulary", 32000, "tokens"), ("context", 256, "tokens of a sample"),
-                               ("batch", 4, "samples of a step")):
+                               ("batch", 2, "samples of a step")):
         parser.add_argument(f"--{name}", type=int, default=value, help=f"{about} [{value}]".strip())
     turns.add_common_flags(parser)
     args = parser.parse_args()
