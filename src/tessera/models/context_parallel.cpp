@@ -37,8 +37,10 @@ double sent_by_ring(const ParallelConfig& c, const ModelConfig& model, double ke
 
 double sent_by_heads(const ParallelConfig& c, double keys) {
   const double share = static_cast<double>(c.context - 1) / static_cast<double>(c.context);
-  const double joined = c.recompute == Recompute::None ? 2 : 3;  // q, k and v, and their gradients
-  return share * (joined * (1 + 2 * keys) + 3);
+  const double joined = c.recompute == Recompute::None ? 2 : 3,  // q, k and v, and their gradients
+      along_cp = share * (joined * (1 + 2 * keys) + 3);
+  // Parts of a sequence that tp splits, too, are exchanged along both.
+  return c.sequence && c.tensor > 1 ? 2 * along_cp : along_cp;
 }
 
 bool heads_send_less(const ParallelConfig& c, const ModelConfig& model) {
@@ -67,17 +69,17 @@ void find_exchange_problems(const ParallelConfig& c, const ModelConfig& model,
     return;
   const std::int64_t heads = undivided_heads(c, model);
   if (heads == 0) return;
-  problems.add(
-      {"cp-comm-type", "context-parallel-size", "tensor-model-parallel-size", "heads", "kv-heads"},
-      text("cp-comm-type ", to_text(KeyExchange::Heads),
-           " gives each device some of the heads, but ",
-           c.tensor > 1 ? text("tensor-model-parallel-size ", c.tensor, " x ") : "",
-           "context-parallel-size ", c.context, " does not divide the model's ", heads,
-           heads == model.heads                ? " heads"
-           : heads == model.groups()           ? " key-value heads"
-           : heads == model.heads_of_decoder() ? " decoder-heads"
-                                               : " heads of the generator",
-           "; give ", to_text(KeyExchange::Ring)));
+  problems.add({"cp-comm-type", "context-parallel-size", "tensor-model-parallel-size", "heads",
+                "kv-heads", "decoder-heads"},
+               text("cp-comm-type ", to_text(KeyExchange::Heads),
+                    " gives each device some of the heads, but ",
+                    c.tensor > 1 ? text("tensor-model-parallel-size ", c.tensor, " x ") : "",
+                    "context-parallel-size ", c.context, " does not divide the model's ", heads,
+                    heads == model.heads                ? " heads"
+                    : heads == model.groups()           ? " key-value heads"
+                    : heads == model.heads_of_decoder() ? " decoder-heads"
+                                                        : " heads of the generator",
+                    "; give ", to_text(KeyExchange::Ring)));
 }
 
 }  // namespace tessera

@@ -118,6 +118,12 @@ std::int64_t vocabulary_for(const ModelConfig& config, const Vocabulary& of_data
   return of_data.size() + (has_them ? 0 : family.special_tokens) + lacked_by(config, &of_data);
 }
 
+std::string whose_special_tokens(const ModelConfig& config) {
+  const FamilyTask* const task = find_task(config);
+  const bool has_some = task != nullptr && task->lacked_tokens != nullptr;
+  return text("family ", config.family, has_some ? text(" and task ", task->name) : "");
+}
+
 void take_special_tokens(ModelConfig& config, const Vocabulary& of_data) {
   if (config.special_tokens.empty()) config.special_tokens = config.family->tokens_of(of_data);
 }

@@ -146,6 +146,10 @@ std::int64_t vocabulary_for(const ModelConfig& config, std::int64_t of_data);
 /// The same for a vocabulary, which may have the special tokens itself.
 std::int64_t vocabulary_for(const ModelConfig& config, const Vocabulary& of_data);
 
+/// Whose special tokens vocabulary_for counts, for messages: "family t5", "family t5 and task
+/// denoising".
+std::string whose_special_tokens(const ModelConfig& config);
+
 /// Of a configuration that leaves its special tokens open, those that the vocabulary has.
 void take_special_tokens(ModelConfig& config, const Vocabulary& of_data);
 

@@ -318,7 +318,8 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
       mb(kMicrobatchAxis);
   Strategy out;
   out.mesh = mesh_of_stage(c, group);
-  out.major = {cp, tp, dpo, dp, mb};
+  // Sequence parallelism splits the parts of cp by tp; else cp may split heads, which tp splits.
+  out.major = {c.sequence ? cp : tp, c.sequence ? tp : cp, dpo, dp, mb};
   std::vector<std::string> rows = {dp, mb};
   if (out.mesh.has(dpo)) rows.insert(rows.begin(), dpo);
   out.batch.clear();
@@ -336,8 +337,11 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
   if (c.sequence) residual = residual.with(tp, 1);
   if (batch == BatchSplit::Cut) out.pins.push_back({"*.residual", residual, /*optional=*/true});
   if (c.context > 1) out.keys = key_exchange_of(c, model);
-  if (batch == BatchSplit::Cut && out.keys == KeyExchange::Heads)
-    out.pins.push_back({"*_heads", {{rows, {}, {cp, tp}, {}, {}}, {}}, /*optional=*/true});
+  if (batch == BatchSplit::Cut && out.keys == KeyExchange::Heads) {
+    const std::vector<std::string> heads(out.major.begin(), out.major.begin() + 2);
+    out.pins.push_back({"*_heads", {{rows, {}, heads, {}, {}}, {}}, /*optional=*/true});
+    out.pins.push_back({"*.of_heads", {{rows, {cp}, {tp}}, {}}, /*optional=*/true});
+  }
   out.offload = c.offload;
   out.gather = c.gather;
   out.buckets = {c.bucket_mb << 20, {}};

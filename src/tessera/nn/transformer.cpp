@@ -64,9 +64,11 @@ Value attended(Value q, Value k, Value v, std::int64_t width, const TransformerL
     y = attention(q, k, v, visible.mask, drop ? pass.step : Value(), options, where).y;  // the same
   }
   const Shape& shape = q.shape();
-  const Value out = linear(reshape(y, {shape[0], shape[1], shape[2] * shape[3] * shape[4]}), "proj",
-                           width, {layer.bias || layer.proj_bias, layer.residual_init},
-                           where);  // [b, s, g r e] -> [b, s, d]
+  const Value rows = reshape(y, {shape[0], shape[1], shape[2] * shape[3] * shape[4]});
+  rows.builder().set_name(rows, "of_heads");
+  const Value out =
+      linear(rows, "proj", width, {layer.bias || layer.proj_bias, layer.residual_init},
+             where);  // [b, s, g r e] -> [b, s, d]
   return dropout_layer(out, layer.hidden_dropout, pass.step, "residual_dropout", where);
 }
 
@@ -226,7 +228,7 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
     read.push_back(dropout_layer(rows, layer.hidden_dropout, pass.step, "distance_dropout", where));
   const std::vector<Value> qkv =
       linear(read, "qkv", g * (r + 2) * e, of_attention(layer), where);  // [b, s, ...]
-  const Value split = reshape(qkv[0], {b, s, g, r + 2, e});    // r queries, a key and a value
+  const Value split = reshape(qkv[0], {b, s, g, r + 2, e});  // r queries, a key and a value
   builder.set_name(split, "qkv_heads");
   Value q = slice(split, 3, 0, r);                             // [b, s, g, r, e]
   Value k = reshape(slice(split, 3, r, 1), {b, s, g, e});      // [b, s, g, e]

@@ -56,10 +56,8 @@ NoisedText span_corrupted(std::span<const std::int32_t> tokens, const TextNoise&
   if (length < 2) return {{tokens.begin(), tokens.end()}, {}};
   const SpanCounts counts = span_counts(length, noise);
   check(counts.spans <= std::ssize(marks), counts.spans, " spans and ", marks.size(), " marks");
-  const auto taken = parts_of(counts.noise, counts.spans, draw);
-  // There are tokens between two spans, and perhaps before the first and behind the last.
-  auto left = parts_of(length - counts.noise + 2, counts.spans + 1, draw);
-  --left.front(), --left.back();
+  const auto taken = parts_of(counts.noise, counts.spans, draw),
+             left = parts_of(length - counts.noise, counts.spans, draw);
   NoisedText out;
   auto at = tokens.begin();
   for (std::size_t i = 0; i < taken.size(); ++i) {
@@ -69,7 +67,6 @@ NoisedText span_corrupted(std::span<const std::int32_t> tokens, const TextNoise&
     out.target.insert(out.target.end(), at, at + taken[i]);
     at += taken[i];
   }
-  out.source.insert(out.source.end(), at, tokens.end());
   return out;
 }
 

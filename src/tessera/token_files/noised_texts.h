@@ -27,8 +27,8 @@ struct TextNoise {
   double mean_length = 0;  // of a span
   bool shuffles_sentences = false;
 };
-/// Source: Raffel et al. 2019, arXiv 1910.10683, section 3.1.4; there a text always ends with a
-/// span, here it may begin or end with either.
+/// Source: Raffel et al. 2019, arXiv 1910.10683, section 3.1.4; as in its authors' code, a text
+/// begins with tokens that are left and ends with a span, behind which no mark is needed.
 inline constexpr TextNoise kSpanCorruption = {TextNoise::Kind::Spans, 0.15, 3, false};
 /// Source: Lewis et al. 2019, arXiv 1910.13461, sections 2.2 and 5.1; lengths are Poisson's.
 inline constexpr TextNoise kTextInfilling = {TextNoise::Kind::Infilling, 0.3, 3, true};

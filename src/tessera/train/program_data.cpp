@@ -15,9 +15,8 @@ Dataset load_program_data(const RunConfig& config, const KnownModel& model) {
       "the program makes the samples, so the number of ids is unknown; give ",
       "vocab-size, or the tokenizer with tokenizer-name-or-path, or with tokenizer-type and its ",
       "files");
-  return program_dataset(
-      Vocabulary::ids(config.model.vocabulary - vocabulary_for(config.model, 0)),
-      config.program_data);
+  return program_dataset(Vocabulary::ids(config.model.vocabulary - vocabulary_for(config.model, 0)),
+                         config.program_data);
 }
 
 Dataset refuse_test_of_program(const RunConfig& config, const Dataset&, bool) {

@@ -92,7 +92,7 @@ void check_vocabulary(PreparedRun& run, Problems& problems) {
         kind == VocabularyKind::Bpe || kind == VocabularyKind::Tokenizer ? "tokens" : to_text(kind),
         kind == VocabularyKind::Tokenizer ? " of the tokenizer" : " of the data",
         least > known
-            ? text(" and the ", least - known, " special tokens of family ", c.model.family)
+            ? text(" and the ", least - known, " special tokens of ", whose_special_tokens(c.model))
             : "",
         "; give 0 or at least ", least));
   }

@@ -4,8 +4,8 @@
 
 #include "tessera/models/families/dinov2.h"
 
-#include "tessera/models/layer.h"
 #include "tessera/base/text.h"
+#include "tessera/models/layer.h"
 #include "tessera/models/pictures.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"

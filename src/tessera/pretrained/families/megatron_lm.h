@@ -121,7 +121,8 @@ inline constexpr HubKey kMegatronLmFirstKeys[] = {
 /// By them whoever wrote the folder chose its names, or how numbers are rounded.
 inline constexpr std::string_view kMegatronLmHarmless =
     "use_legacy_models use_mcore_models apply_query_key_layer_scaling attention_softmax_in_fp32 "
-    "fp32_residual_connection onnx_safe seq_length make_vocab_size_divisible_by num_tokentypes num_query_groups";
+    "fp32_residual_connection onnx_safe seq_length make_vocab_size_divisible_by num_tokentypes "
+    "num_query_groups";
 
 /// Whether a switch is on. Errors: HubConfig's.
 bool is_on(const HubConfig& from, std::string_view key, bool standard);
