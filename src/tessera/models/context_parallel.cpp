@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <vector>
 
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
@@ -61,6 +63,16 @@ KeyExchange key_exchange_of(const ParallelConfig& c, const ModelConfig& model) {
   if (c.keys) return *c.keys;
   const bool divided = c.context > 1 && model.heads > 0 && undivided_heads(c, model) == 0;
   return divided && heads_send_less(c, model) ? KeyExchange::Heads : KeyExchange::Ring;
+}
+
+void pin_heads(Strategy& strategy, const std::vector<std::string>& rows) {
+  const std::string cp(kContextAxis), tp(kTensorAxis);
+  std::vector<std::string> heads;
+  for (const std::string& axis : strategy.major) {
+    if (axis == cp || axis == tp) heads.push_back(axis);
+  }
+  strategy.pins.push_back({"*_heads", {{rows, {}, heads, {}, {}}, {}}, /*optional=*/true});
+  strategy.pins.push_back({"*.of_heads", {{rows, {cp}, {tp}}, {}}, /*optional=*/true});
 }
 
 void find_exchange_problems(const ParallelConfig& c, const ModelConfig& model,

@@ -10,6 +10,10 @@ namespace tessera {
 /// KeyExchange::Ring.
 KeyExchange key_exchange_of(const ParallelConfig& config, const ModelConfig& model);
 
+/// Pins what attention reads to all tokens of some heads, and what it returns to some tokens. `rows`:
+/// the axes of the batch.
+void pin_heads(Strategy& strategy, const std::vector<std::string>& rows);
+
 /// Says so where heads cannot be exchanged.
 void find_exchange_problems(const ParallelConfig& config, const ModelConfig& model,
                             FieldProblems& problems);

@@ -337,11 +337,7 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
   if (c.sequence) residual = residual.with(tp, 1);
   if (batch == BatchSplit::Cut) out.pins.push_back({"*.residual", residual, /*optional=*/true});
   if (c.context > 1) out.keys = key_exchange_of(c, model);
-  if (batch == BatchSplit::Cut && out.keys == KeyExchange::Heads) {
-    const std::vector<std::string> heads(out.major.begin(), out.major.begin() + 2);
-    out.pins.push_back({"*_heads", {{rows, {}, heads, {}, {}}, {}}, /*optional=*/true});
-    out.pins.push_back({"*.of_heads", {{rows, {cp}, {tp}}, {}}, /*optional=*/true});
-  }
+  if (batch == BatchSplit::Cut && out.keys == KeyExchange::Heads) pin_heads(out, rows);
   out.offload = c.offload;
   out.gather = c.gather;
   out.buckets = {c.bucket_mb << 20, {}};
