@@ -24,14 +24,14 @@ KEPT = {name: (name,) for name in (
     "max_position_embeddings padded_vocab_size init_method_std hidden_dropout attention_dropout normalization "
     "untie_embeddings_and_output_weights bias_gelu_fusion openai_gelu position_embedding_type add_bias_linear swiglu "
     "apply_layernorm_1p apply_residual_connection_post_layernorm multi_latent_attention qk_layernorm squared_relu "
-    "num_experts bert_binary_head").split()}
+    "num_experts bert_binary_head add_qkv_bias rotary_base rotary_percent").split()}
 KEPT["layernorm_epsilon"] = ("layernorm_epsilon", "norm_epsilon")
 # Others by which numbers differ: none of them may be on.
 OFF = """
 activation_func_clamp_value attention_output_gate embedding_multiplier experimental_attention_variant glu_linear_offset
 heterogeneous_layers_config_path heterogeneous_layers_config_encoded_json hybrid_override_pattern is_hybrid_model
 linear_attention_freq log_scaling mtp_num_layers no_rope_freq quick_geglu retro_add_retriever rotary_interleaved
-rotary_seq_len_interpolation_factor use_rope_scaling use_rotary_position_embeddings window_size
+rotary_seq_len_interpolation_factor use_rope_scaling window_size
 """.split()
 
 # By the end of a name, along which dim tensor parallelism splits it. Others are the same on all ranks.
@@ -70,6 +70,8 @@ def convert(given, output):
             args[name] = json.loads(value)
         except ValueError:
             args[name] = value
+    if args.get("use_rotary_position_embeddings"):  # as earlier versions said it
+        args["position_embedding_type"] = "rope"
     version = float(first.get("checkpoint_version", 0))
     tp = 1 + max(t for t, _ in files)
     stages = chunks(shards, files)
@@ -184,6 +186,9 @@ def made(name, parts, args, version, tp, first_of_replicas):
     for rank, part in enumerate(parts):
         require(list(part.shape) == shape, f"{name} is {list(part.shape)} on rank {rank}, and {shape} on rank 0")
     shape[dim] *= tp
+    if args.get("swiglu") and name.endswith(("dense_h_to_4h.weight", "linear_fc1.weight")):  # of each rank, gate and up
+        return Made(shape, parts[0].dtype,
+                    lambda: torch.cat([part.chunk(2)[half] for half in range(2) for part in parts]), parts)
     turned = [(lambda part=part: by_heads(name, part, args, version, tp)) for part in parts]
     return Made(shape, parts[0].dtype, lambda: torch.cat([each() for each in turned], dim), parts)
 
@@ -218,7 +223,8 @@ def folder(names, args):
         require(torch.equal(names[copy].make(), names[table].make()),
                 f"{copy} differs from {table}, and the two are one in a model with tied embeddings")
     kept = {name: each for name, each in names.items() if name not in copies}
-    config = {"model_type": "megatron-lm-bert" if bert else "megatron-lm-gpt", "checkpoint_version": 3,
+    rotary = args.get("position_embedding_type") == "rope" or args.get("normalization") == "RMSNorm"
+    config = {"model_type": "megatron-lm-" + ("bert" if bert else "llama" if rotary else "gpt"), "checkpoint_version": 3,
               "architectures": ["BertModel" if bert else "GPTModel"], "use_legacy_models": not core}
     for name, known in KEPT.items():
         values = [args[each] for each in known if args.get(each) is not None]
@@ -226,6 +232,9 @@ def folder(names, args):
             config[name] = values[0]
     if not bert:
         config.pop("bert_binary_head", None)
+    if not rotary:
+        for name in ("add_qkv_bias", "rotary_base", "rotary_percent"):
+            config.pop(name, None)
     if core:  # which has no other GELU by tanh than the fused one
         config.pop("openai_gelu", None)
     if not config.get("group_query_attention"):

@@ -73,6 +73,9 @@ def shard_of(name, value, config, rank, tp, version):
                 for i in range(width):
                     rows += [own[head * each + part * width + i] for part in range(3)]
         return torch.stack(rows)
+    if config.get("swiglu") and re.search(r"linear_fc1\.weight$", name):
+        gate, up = value.chunk(2, 0)
+        return torch.cat([gate.chunk(tp, 0)[rank], up.chunk(tp, 0)[rank]])
     by_rows = r"(word_embeddings|output_layer|dense_h_to_4h|linear_fc1)\.(weight|bias)$|lm_head\.bias$"
     if re.search(by_rows, name):
         return value.chunk(tp, 0)[rank]
@@ -170,7 +173,8 @@ def megatron_of(family):
 
 
 def megatron():
-    for family in ("megatron_lm_gpt", "megatron_lm_gpt_core", "megatron_lm_bert", "megatron_lm_bert_core"):
+    for family in ("megatron_lm_gpt", "megatron_lm_gpt_core", "megatron_lm_llama", "megatron_lm_bert",
+                   "megatron_lm_bert_core"):
         golden, config = megatron_of(family)
         for tp, pp, version, virtual in ((1, 1, 3.0, 1), (2, 1, 3.0, 1), (2, 2, 2.0, 1), (1, 2, 3, 1), (2, 1, 3.0, 2),
                                          (1, 1, 0, 1), (2, 2, 0, 1), (2, 1, 1.0, 1)):

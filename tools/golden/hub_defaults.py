@@ -22,7 +22,7 @@ def main():
     out = {config.model_type: {field.name: field.default for field in dataclasses.fields(config)
                                if field.name not in shared and field.default is not dataclasses.MISSING}
            for config in configs}
-    out |= dict.fromkeys(("megatron-lm-gpt", "megatron-lm-bert"), megatron.STANDARD)
+    out |= dict.fromkeys(("megatron-lm-gpt", "megatron-lm-llama", "megatron-lm-bert"), megatron.STANDARD)
     (GOLDEN / "hub_defaults.json").write_text(json.dumps(out, indent=1, sort_keys=True) + "\n")
 
 

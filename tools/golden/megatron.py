@@ -48,6 +48,17 @@ class GPTConfig(Config):
     model_type = "megatron-lm-gpt"
 
 
+class LlamaConfig(Config):
+    """Of a GPT with these arguments of Megatron-core."""
+    model_type = "megatron-lm-llama"
+    use_legacy_models: bool = False
+    normalization: str = "RMSNorm"
+    position_embedding_type: str = "rope"
+    rotary_base: float = 10000.0
+    swiglu: bool = True
+    add_bias_linear: bool = False
+
+
 class BertConfig(Config):
     model_type = "megatron-lm-bert"
     bert_binary_head: bool = True
@@ -64,11 +75,15 @@ class Model(transformers.PreTrainedModel):
         self.within = "" if self.core else "language_model."
         self.block = self.within + (self.stack if self.core else "encoder")
         d, hidden = config.hidden_size, config.ffn_hidden_size
-        rows = (config.num_attention_heads + 2 * self.groups()) * (d // config.num_attention_heads)
+        self.rotary = isinstance(config, LlamaConfig)
+        self.width = config.kv_channels or d // config.num_attention_heads
+        inner = config.num_attention_heads * self.width
         self.table("word", config.padded_vocab_size)
-        self.table("position", config.max_position_embeddings)
+        if not self.rotary:
+            self.table("position", config.max_position_embeddings)
         for i in range(config.num_layers):
-            for part, shape in {"norm1": [d], "qkv": [rows, d], "proj": [d, d], "norm2": [d], "up": [hidden, d],
+            for part, shape in {"norm1": [d], "qkv": [inner + 2 * self.groups() * self.width, d], "proj": [d, inner],
+                                "norm2": [d], "up": [2 * hidden if self.rotary else hidden, d],
                                 "down": [d, hidden]}.items():
                 self.affine(self.of_layer(i, part), shape)
         self.affine(f"{self.block}.final_layernorm.", [d])
@@ -95,37 +110,60 @@ class Model(transformers.PreTrainedModel):
 
     def affine(self, name, shape):
         self.put(name + "weight", *shape)
-        self.put(name + "bias", shape[0])
+        if not self.rotary:
+            self.put(name + "bias", shape[0])
 
     def rows_of(self, kind, ids):
         return F.embedding(ids.long(), self.get_parameter(f"{self.within}embedding.{kind}_embeddings.weight"))
 
     def both(self, name):
-        return self.get_parameter(name + "weight"), self.get_parameter(name + "bias")
+        return self.get_parameter(name + "weight"), None if self.rotary else self.get_parameter(name + "bias")
 
     def normed(self, x, name):
+        if self.rotary:
+            return x * (x.pow(2).mean(-1, keepdim=True) + self.config.layernorm_epsilon).rsqrt() * self.both(name)[0]
         return F.layer_norm(x, x.shape[-1:], *self.both(name), self.config.layernorm_epsilon)
 
     def attended(self, x, i, seen):
         """Rows of the product are, for each group, its queries, its key and its value."""
-        b, s, d = x.shape
+        b, s, _ = x.shape
         heads, groups = self.config.num_attention_heads, self.groups()
-        each = F.linear(x, *self.both(self.of_layer(i, "qkv"))).view(b, s, groups, heads // groups + 2, d // heads)
+        each = F.linear(x, *self.both(self.of_layer(i, "qkv"))).view(b, s, groups, heads // groups + 2, self.width)
         q, k, v = each[..., :-2, :], each[..., -2, :], each[..., -1, :]
-        scores = torch.einsum("bsgre,btge->bgrst", q, k) / (d // heads) ** 0.5
+        if self.rotary:
+            q, k = self.turned(q), self.turned(k)
+        scores = torch.einsum("bsgre,btge->bgrst", q, k) / self.width ** 0.5
         shares = scores.masked_fill(~seen[:, None, None], -torch.inf).softmax(-1)
-        out = torch.einsum("bgrst,btge->bsgre", shares, v).reshape(b, s, d)
+        out = torch.einsum("bgrst,btge->bsgre", shares, v).reshape(b, s, -1)
         return F.linear(out, *self.both(self.of_layer(i, "proj")))
 
+    def turned(self, x):
+        """Channel i of a head with channel i + half of it, by position / base^(i / half)."""
+        half = self.width // 2
+        rates = self.config.rotary_base ** -(torch.arange(half, dtype=torch.float64) / half)
+        angles = torch.outer(torch.arange(x.shape[1], dtype=torch.float64), rates)
+        angles = angles.to(x.dtype).view(1, x.shape[1], *[1] * (x.dim() - 3), half)
+        a, b = x[..., :half], x[..., half:]
+        return torch.cat([a * angles.cos() - b * angles.sin(), b * angles.cos() + a * angles.sin()], -1)
+
+    def hidden(self, x, part, form):
+        up = F.linear(x, *self.both(part("up")))
+        if self.rotary:
+            gate, up = up.chunk(2, -1)
+            return F.silu(gate) * up
+        return F.gelu(up, approximate=form)
+
     def encoded(self, ids, seen, types=None):
-        x = self.rows_of("word", ids) + self.rows_of("position", torch.arange(ids.shape[1]))
+        x = self.rows_of("word", ids)
+        if not self.rotary:
+            x = x + self.rows_of("position", torch.arange(ids.shape[1]))
         if types is not None:
             x = x + self.rows_of("tokentype", types)
         form = "tanh" if self.config.bias_gelu_fusion else "none"
         for i in range(self.config.num_layers):
             part = lambda name: self.of_layer(i, name)
             x = x + self.attended(self.normed(x, part("norm1")), i, seen)
-            hidden = F.gelu(F.linear(self.normed(x, part("norm2")), *self.both(part("up"))), approximate=form)
+            hidden = self.hidden(self.normed(x, part("norm2")), part, form)
             x = x + F.linear(hidden, *self.both(part("down")))
         return self.normed(x, f"{self.block}.final_layernorm.")
 
@@ -173,5 +211,5 @@ class BertModel(Model):
                 "seq_relationship_logits": F.linear(pooled, *self.both("binary_head."))}
 
 
-for config in (GPTConfig, BertConfig):
+for config in (GPTConfig, LlamaConfig, BertConfig):
     transformers.AutoConfig.register(config.model_type, config)

@@ -32,15 +32,13 @@ inline constexpr HubName kMegatronLmFirst[] = {
 /// The first versions' names; then Megatron-core's, where Transformer Engine's layers have the norm
 /// before them within.
 inline constexpr HubSpelling kMegatronLmSpellings[] = {
-    {"transformer.layers.", "encoder.layers."},
-    {"transformer.final_layernorm.", "encoder.final_layernorm."},
+    {"transformer.", "encoder."},
     {".attention.", ".self_attention."},
     {".input_norm.", ".input_layernorm."},
     {".post_attention_norm.", ".post_attention_layernorm."},
     {".final_norm.", ".final_layernorm."},
     {"lm_head.norm.", "lm_head.layernorm."},
-    {"decoder.layers.", "encoder.layers."},
-    {"decoder.final_layernorm.", "encoder.final_layernorm."},
+    {"decoder.", "encoder."},
     {".self_attention.linear_qkv.layer_norm_", ".input_layernorm."},
     {".mlp.linear_fc1.layer_norm_", ".post_attention_layernorm."},
     {".pre_mlp_layernorm.", ".post_attention_layernorm."},
@@ -118,16 +116,38 @@ inline constexpr HubKey kMegatronLmFirstKeys[] = {
     {.key = "openai_gelu", .use = HubUse::Own},
 };
 
-/// By them whoever wrote the folder chose its names, or how numbers are rounded.
+/// Of GPT's.
+inline constexpr HubName kMegatronLmGptNames[] = {
+    {.ours = "head.weight", .theirs = "output_layer.weight", .heads = TaskHead::CausalLm}};
+// The last stage of a pipeline has a copy of the table.
+inline constexpr HubTie kMegatronLmGptTies[] = {
+    {"language_model.embedding.word_embeddings.weight", "output_layer.weight", true,
+     TaskHead::CausalLm},
+    {"language_model.embedding.word_embeddings.weight", "word_embeddings_for_head.weight"}};
+
+inline constexpr HubKey kMegatronLmGptKeys[] = {
+    {.key = "untie_embeddings_and_output_weights", .use = HubUse::Own, .shapes = true},
+    {.key = "group_query_attention", .use = HubUse::Own, .shapes = true},
+    {.key = "num_query_groups", .use = HubUse::Own, .shapes = true},
+};
+inline constexpr HubClass kMegatronLmGptClasses[] = {{TaskHead::CausalLm, "GPTModel"}};
+
+/// By them whoever wrote the folder chose its names, or how numbers are rounded; or they are of a
+/// model that another row reads.
 inline constexpr std::string_view kMegatronLmHarmless =
     "use_legacy_models use_mcore_models apply_query_key_layer_scaling attention_softmax_in_fp32 "
     "fp32_residual_connection onnx_safe seq_length make_vocab_size_divisible_by num_tokentypes "
-    "num_query_groups";
+    "num_query_groups bias_gelu_fusion openai_gelu";
 
 /// Whether a switch is on. Errors: HubConfig's.
 bool is_on(const HubConfig& from, std::string_view key, bool standard);
-/// checkpoint_version and kv_channels. Errors: HubConfig's; a layout that is not read.
-void read_megatron_lm(const HubConfig& from, const ModelConfig& to);
+/// By checkpoint_version. Errors: HubConfig's; one that is not read.
+void require_layout(const HubConfig& from);
+/// Errors: HubConfig's; heads of another width than the model's.
+void require_usual_heads(const HubConfig& from, const ModelConfig& model);
+/// What kMegatronLmGptKeys say. Errors: HubConfig's; a layout that is not read.
+void read_megatron_lm_gpt(const HubConfig& from, ModelConfig& to);
+void write_megatron_lm_gpt(const ModelConfig& from, HubJson& to);
 
 constexpr HubFamily megatron_lm_folders(HubFamily with) {
   with.prefix = "language_model.";

@@ -41,7 +41,8 @@ constexpr std::span<const HubKey> kMegatronLmBertBlocks[] = {kMegatronLmKeys, kM
                                                              kMegatronLmBertKeys};
 
 void read_megatron_lm_bert(const HubConfig& from, ModelConfig& to) {
-  read_megatron_lm(from, to);
+  require_layout(from);
+  require_usual_heads(from, to);
   if (is_on(from, "openai_gelu", false))
     from.refuse("openai_gelu", "the head computes GELU by erf here");
   to.activation = is_on(from, "bias_gelu_fusion", true) ? "gelu_new" : "gelu";

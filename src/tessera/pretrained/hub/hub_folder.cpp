@@ -110,6 +110,9 @@ void refuse_other_folder(const std::string& folder) {
     fail(Fault::Data, "'", folder, "' has adapter_config.json and no config.json: it is an ",
          "adapter (LoRA)", base_of_adapter(folder), ", not a model; merge it with PEFT ",
          "(merge_and_unload, then save_pretrained) and give that folder");
+  if (has("latest_checkpointed_iteration.txt") || has("mp_rank_00") || has("mp_rank_00_000"))
+    fail(Fault::Data, "'", folder, "' is a checkpoint of Megatron-LM, whose files are pickle and ",
+         "are not read here; make a folder of it with tools/convert_megatron.py, and give that");
   if (has("modules.json")) {
     std::string model = "0_Transformer";
     std::error_code ignored;

@@ -9,8 +9,8 @@
 namespace tessera {
 
 /// Refuses a folder without a config.json by what it is: an adapter, a folder of
-/// sentence-transformers, files of another format. Nothing of these: it does nothing.
-/// Errors: Fault::Data.
+/// sentence-transformers, a checkpoint of Megatron-LM, files of another format. Nothing of these:
+/// it does nothing. Errors: Fault::Data.
 void refuse_other_folder(const std::string& folder);
 
 /// Refuses an adapter beside a model: which of the two is meant is not clear. Errors: Fault::Data.
