@@ -86,8 +86,12 @@ FieldProblems problems(const ParallelConfig& config, const ModelConfig& model);
 /// those inside it. The mesh is that of one stage. Errors: devices that pipeline x tensor x context
 /// x repeat do not divide; no such schedule; an order of ranks that lacks an axis.
 enum class BatchSplit { Cut, Whole };
-Strategy strategy_of(const ParallelConfig& config, BatchSplit batch = BatchSplit::Cut,
-                     const ModelConfig& model = {});
+Strategy strategy_of(const ParallelConfig& config, BatchSplit batch, const ModelConfig& model);
+/// The same for models of which nothing is known: unless told, keys go round a ring.
+inline Strategy strategy_of(ParallelConfig config, BatchSplit batch = BatchSplit::Cut) {
+  if (!config.keys) config.keys = KeyExchange::Ring;
+  return strategy_of(config, batch, ModelConfig{});
+}
 
 /// Puts every layer on a chunk by its number (layer_blocks): those of an encoder come first, then
 /// those of its decoder. Chunks are counted from the input on, through the whole model; where a
