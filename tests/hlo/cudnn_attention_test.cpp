@@ -231,8 +231,13 @@ TEST(CudnnAttention, TakesSomeCases) {
       {"heads of 136", {"gpt2", "--heads 1 --width 136 --dropout 0 --bf16"}, false},
       {"dropout", {"gpt2", "--heads 2 --bf16"}, false},
       {"causal, and queries begin at another place on each rank",
-       {"gpt2", "--heads 2 --dropout 0 --bf16 --devices 2 --context-parallel-size 2"},
+       {"gpt2",
+        "--heads 2 --dropout 0 --bf16 --devices 2 --context-parallel-size 2 --cp-comm-type p2p"},
        false},
+      {"all tokens of a head on each rank",
+       {"gpt2",
+        "--heads 2 --dropout 0 --bf16 --devices 2 --context-parallel-size 2 --cp-comm-type a2a"},
+       true},
       {"a mask", {"bert", "--heads 2 --dropout 0 --bf16"}, false},
   };
   for (const Row& row : kRows) {
