@@ -65,6 +65,8 @@ constexpr HubKey hub_off(std::string_view key, std::string_view why) {
 constexpr HubKey hub_needed(std::string_view key, std::int64_t ModelConfig::*slot) {
   return {.key = key, .slot = slot, .standard = std::int64_t{1}, .required = true};
 }
+inline constexpr std::string_view kMegatronLmOther = "other numbers are computed here";
+
 inline constexpr HubKey kMegatronLmKeys[] = {
     hub_needed("num_layers", &ModelConfig::layers),
     hub_needed("hidden_size", &ModelConfig::width),
@@ -92,6 +94,27 @@ inline constexpr HubKey kMegatronLmKeys[] = {
      .null = std::int64_t{0},
      .must = std::int64_t{0},
      .why = "there are no experts here"},
+    hub_off("activation_func_clamp_value", kMegatronLmOther),
+    hub_off("attention_output_gate", kMegatronLmOther),
+    hub_off("embedding_multiplier", kMegatronLmOther),
+    hub_off("experimental_attention_variant", kMegatronLmOther),
+    hub_off("heterogeneous_layers_config_path", kMegatronLmOther),
+    hub_off("heterogeneous_layers_config_encoded_json", kMegatronLmOther),
+    hub_off("hybrid_override_pattern", kMegatronLmOther),
+    hub_off("is_hybrid_model", kMegatronLmOther),
+    hub_off("linear_attention_freq", kMegatronLmOther),
+    hub_off("log_scaling", kMegatronLmOther),
+    hub_off("mtp_num_layers", kMegatronLmOther),
+    hub_off("no_rope_freq", kMegatronLmOther),
+    hub_off("quick_geglu", kMegatronLmOther),
+    hub_off("retro_add_retriever", kMegatronLmOther),
+    hub_off("window_size", kMegatronLmOther),
+    {.key = "softmax_type",
+     .use = HubUse::Must,
+     .standard = "vanilla",
+     .null = "vanilla",
+     .must = "vanilla",
+     .words = "vanilla"},
 };
 /// Of layers as GPT's and BERT's first versions have them.
 inline constexpr HubKey kMegatronLmFirstKeys[] = {
@@ -112,6 +135,7 @@ inline constexpr HubKey kMegatronLmFirstKeys[] = {
      .words = "learned_absolute"},
     must_be("add_bias_linear", true, "linear layers have biases here"),
     hub_off("swiglu", "the activation is GELU here"),
+    hub_off("use_rotary_position_embeddings", "positions are learned here"),
     {.key = "bias_gelu_fusion", .use = HubUse::Own},
     {.key = "openai_gelu", .use = HubUse::Own},
 };
