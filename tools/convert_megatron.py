@@ -65,7 +65,11 @@ def convert(given, output):
     require(isinstance(first, dict), f"'{files[0, 0]}' is no checkpoint of Megatron-LM: it holds a {type(first).__name__}")
     args = dict(vars(first["args"])) if "args" in first else {}
     for each in given.arg:
-        name, _, value = each.partition("=")
+        name, equals, value = each.partition("=")
+        require(equals, f"--arg {each} has no value; give NAME=VALUE")
+        known = {spelling for names in KEPT.values() for spelling in names}
+        require(name in known, f"--arg {name} is no argument that Tessera reads; they are {', '.join(sorted(known))}")
+        require(args.get(name) is None, f"--arg {each}: the checkpoint says {args.get(name)}; leave it out")
         try:
             args[name] = json.loads(value)
         except ValueError:

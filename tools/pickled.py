@@ -6,7 +6,6 @@ import os
 import pathlib
 import pickle
 import re
-import shutil
 import struct
 import sys
 
@@ -55,8 +54,13 @@ def load(path, trust):
             if name.startswith(PROGRAMS) and all(name != each[1] for each in allowed if isinstance(each, tuple)):
                 allowed.append((type("Nothing", (Nothing,), {}), name))
                 continue
-            raise Refused(f"'{path}' has {name or 'objects'} beside tensors, which only running the file's own code makes; "
+            require(name, f"'{path}' is damaged, or no file of torch.save, or has more than tensors, which --trust runs if you "
+                          f"trust whoever wrote it ({str(error).splitlines()[0][:200]})")
+            raise Refused(f"'{path}' has {name} beside tensors, which only running the file's own code makes; "
                           f"if you trust whoever wrote it, give --trust ({str(error).splitlines()[0][:200]})")
+        except (EOFError, KeyError, OSError, RuntimeError, ValueError) as error:
+            said = (str(error).splitlines() or [""])[0][:200]
+            raise Refused(f"'{path}' is damaged, or no file of torch.save ({type(error).__name__}: {said})")
 
 
 def load_with(path, trust, allowed):
@@ -64,7 +68,7 @@ def load_with(path, trust, allowed):
     with torch.serialization.safe_globals(allowed):
         try:
             return torch.load(path, mmap=True, **how)
-        except (RuntimeError, ValueError, TypeError):  # written before files could be mapped
+        except (OSError, RuntimeError, ValueError, TypeError):  # written before files could be mapped
             return torch.load(path, **how)
 
 
@@ -110,7 +114,7 @@ def flat(tree, prefix="", unread=()):
 def write_folder(output, config, tensors):
     """`tensors`: (name, shape, dtype, function that makes it), made one after another."""
     partial = output.with_name(output.name + ".partial")
-    shutil.rmtree(partial, ignore_errors=True)
+    require(not partial.exists(), f"'{partial}' exists, of a conversion that did not end; delete it, or give another folder")
     partial.mkdir(parents=True)
     (partial / "config.json").write_text(json.dumps(config, indent=2, sort_keys=True) + "\n")
     head, at = {"__metadata__": {"format": "pt"}}, 0

@@ -257,6 +257,15 @@ def refusals():
     refused("arguments that are missing", "give --arg num_layers=N", change=lambda t, p, c: c.pop("args"))
     refused("arguments that are given", None, change=lambda t, p, c: c.pop("args"),
             flags=["--arg", "num_layers=2", "--arg", "hidden_size=12", "--arg", "num_attention_heads=2"])
+    for given, said in (("num_layer=2", "--arg num_layer is no argument"), ("swiglu", "--arg swiglu has no value"),
+                        ("num_layers=3", "--arg num_layers=3: the checkpoint says 2")):
+        refused(f"--arg {given}", said, flags=["--arg", given])
+    for name, cut in (("half a file", lambda content: content[:len(content) // 2]), ("an empty file", lambda content: b""),
+                      ("a text", lambda content: b"no checkpoint")):
+        def damage(path, cut=cut):
+            file = next(path.rglob("model_optim_rng.pt"))
+            file.write_bytes(cut(file.read_bytes()))
+        refused(name, "model_optim_rng.pt' is damaged, or no file of torch.save", folder=damage)
     refused("experts", "no dense GPT or BERT", change=lambda t, p, c: c["model"].update(
         {"mlp": {"experts.w": torch.zeros(1)}}))
     refused("a distributed checkpoint", "--ckpt-format torch", folder=lambda path: (path / "a.distcp").touch())
