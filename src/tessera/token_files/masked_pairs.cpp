@@ -9,6 +9,7 @@
 #include "tessera/tensor/ignored_label.h"
 #include "tessera/token_files/draws.h"
 #include "tessera/token_files/permutation.h"
+#include "tessera/token_files/sentence_dataset.h"
 
 namespace tessera {
 
@@ -269,17 +270,16 @@ std::vector<bool> word_begins(const Vocabulary& vocabulary) {
   };
   // A blank as SentencePiece and as GPT-2 write it, the latter's new line, and as it is.
   constexpr std::string_view kBlanks[] = {"\u2581", "\u0120", "\u010a", " ", "\n", "\t"};
-  std::vector<bool> continues, blank;
+  const std::function<bool(std::int32_t)> continues =
+      made != nullptr ? pieces_that_continue(*made) : nullptr;
+  std::vector<bool> begins, blank;
   for (std::int32_t id = 0; id < vocabulary.size(); ++id) {
+    begins.push_back(!continues || !continues(id));
     const std::string spelled = piece(id);
-    continues.push_back(made != nullptr && starts_with(spelled, "##"));
     blank.push_back(std::ranges::any_of(
         kBlanks, [&](std::string_view mark) { return starts_with(spelled, mark); }));
   }
-  if (std::ranges::find(continues, true) != continues.end()) {
-    continues.flip();
-    return continues;
-  }
+  if (std::ranges::find(begins, false) != begins.end()) return begins;
   if (std::ranges::find(blank, true) == blank.end()) blank.flip();
   return blank;
 }

@@ -7,6 +7,7 @@
 #include "tessera/base/counted.h"
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
+#include "tessera/base/index.h"
 #include "tessera/base/text.h"
 #include "tessera/tensor/ignored_label.h"
 #include "tessera/token_files/draws.h"
@@ -15,8 +16,6 @@
 namespace tessera {
 
 namespace {
-
-std::size_t place(std::int64_t i) { return static_cast<std::size_t>(i); }
 
 /// `count` of [0, n), ascending, every set equally likely.
 std::vector<std::int64_t> some_of(std::int64_t n, std::int64_t count, Draws& draw) {
@@ -59,13 +58,13 @@ NoisedText span_corrupted(std::span<const std::int32_t> tokens, const TextNoise&
   const auto taken = parts_of(counts.noise, counts.spans, draw),
              left = parts_of(length - counts.noise, counts.spans, draw);
   NoisedText out;
-  auto at = tokens.begin();
+  auto next = tokens.begin();
   for (std::size_t i = 0; i < taken.size(); ++i) {
-    out.source.insert(out.source.end(), at, at + left[i]);
-    at += left[i];
+    out.source.insert(out.source.end(), next, next + left[i]);
+    next += left[i];
     for (NoisedTokens* const side : {&out.source, &out.target}) side->push_back(marks[i]);
-    out.target.insert(out.target.end(), at, at + taken[i]);
-    at += taken[i];
+    out.target.insert(out.target.end(), next, next + taken[i]);
+    next += taken[i];
   }
   return out;
 }
@@ -75,13 +74,13 @@ NoisedTokens shuffled_sentences(std::span<const std::int32_t> tokens,
   std::vector<std::span<const std::int32_t>> sentences;
   std::size_t begin = 0;
   for (std::size_t i = 0; i < tokens.size(); ++i) {
-    const bool ends = place(tokens[i]) < ends_sentence.size() && ends_sentence[place(tokens[i])];
+    const bool ends = at(tokens[i]) < ends_sentence.size() && ends_sentence[at(tokens[i])];
     if (!ends && i + 1 < tokens.size()) continue;
     sentences.push_back(tokens.subspan(begin, i + 1 - begin));
     begin = i + 1;
   }
   for (std::int64_t i = std::ssize(sentences) - 1; i > 0; --i)
-    std::swap(sentences[place(i)], sentences[place(draw.below(i + 1))]);
+    std::swap(sentences[at(i)], sentences[at(draw.below(i + 1))]);
   NoisedTokens out;
   for (const auto& sentence : sentences) out.insert(out.end(), sentence.begin(), sentence.end());
   return out;
@@ -118,13 +117,13 @@ NoisedText infilled(std::span<const std::int32_t> tokens, const TextNoise& noise
   const std::int64_t units = length - taken + std::ssize(spans);
   const auto marked = some_of(units, std::ssize(spans), draw);
   NoisedTokens left;
-  auto at = out.source.begin();
+  auto next = out.source.begin();
   for (std::int64_t unit = 0, span = 0; unit < units; ++unit) {
-    if (span < std::ssize(spans) && marked[place(span)] == unit) {
+    if (span < std::ssize(spans) && marked[at(span)] == unit) {
       left.push_back(mark);
-      at += spans[place(span++)];
+      next += spans[at(span++)];
     } else {
-      left.push_back(*at++);
+      left.push_back(*next++);
     }
   }
   out.source = std::move(left);
@@ -154,7 +153,7 @@ class NoisedTexts final : public Samples {
       fail(Fault::Data, "the held-out part has no token but validation needs one; use a longer ",
            "text or hold out more of it");
     if (options.most > 0 && options.most <= std::ssize(tokens) / lengths_.text)
-      tokens_ = tokens.first(place(options.most * lengths_.text));
+      tokens_ = tokens.first(at(options.most * lengths_.text));
   }
 
   std::int64_t size() const override {
@@ -183,9 +182,9 @@ class NoisedTexts final : public Samples {
         if (options_.first) side->insert(side->begin(), *options_.first);
         side->push_back(options_.end);
       }
-      std::ranges::copy(noised.source, source.subspan(place(i * options_.source)).begin());
+      std::ranges::copy(noised.source, source.subspan(at(i * options_.source)).begin());
       const auto row = [&](std::span<std::int32_t> all) {
-        return all.subspan(place(i * options_.written), place(options_.written));
+        return all.subspan(at(i * options_.written), at(options_.written));
       };
       std::ranges::copy(noised.target, row(labels).begin());
       row(ids)[0] = options_.start;
@@ -199,7 +198,7 @@ class NoisedTexts final : public Samples {
     const std::int64_t begin = windows_ ? windows_->offset(sample) : sample * lengths_.text;
     if (begin >= std::ssize(tokens_)) return {};
     const std::int64_t length = std::min(lengths_.text, std::ssize(tokens_) - begin);
-    return tokens_.subspan(place(begin), place(length));
+    return tokens_.subspan(at(begin), at(length));
   }
 
   std::span<const std::int32_t> tokens_;

@@ -29,7 +29,7 @@ inline constexpr Field kMachineFields[] = {
      "context parallel size: shards the sequence",
      [](RunConfig& c) -> Slot { return &c.parallel.context; }, 1, 4096}),
     planned(one_of(kKeyExchangeChoices, {"cp-comm-type", "", FieldGroup::Parallel, OnResume::Free, "",
-     "how attention gets keys and values of other context parallel devices; p2p: by a ring, block by block; all_gather: all at once; a2a: tokens for heads; auto: a2a or p2p, whichever sends less",
+     "how attention gets keys and values of other context parallel devices; p2p: by a ring, block by block; all_gather: all at once; a2a: none, as each device gets all tokens of some heads (Ulysses); auto: a2a or p2p, whichever sends less",
      [](RunConfig& c) -> Slot { return &c.cp_comm_type; }, kAnyLow, kAnyHigh, "with --context-parallel-size"})),
     planned({"pipeline-model-parallel-size", "pipeline-parallel-size", FieldGroup::Parallel, OnResume::Free, "",
      "pipeline stages: the layers are cut into N parts, each on its own devices; give --micro-batch-size too, best for several micro-batches per stage",

@@ -9,6 +9,15 @@
 
 namespace tessera {
 
+/// How wide and how many layers are, where most families say it.
+constexpr std::array<HubKey, 4> hub_layer_sizes(std::int64_t width, std::int64_t layers,
+                                                std::int64_t heads, std::int64_t ffn_width) {
+  return {{{.key = "hidden_size", .slot = &ModelConfig::width, .standard = width},
+           {.key = "num_hidden_layers", .slot = &ModelConfig::layers, .standard = layers},
+           {.key = "num_attention_heads", .slot = &ModelConfig::heads, .standard = heads},
+           {.key = "intermediate_size", .slot = &ModelConfig::ffn_width, .standard = ffn_width}}};
+}
+
 /// A rate of dropout; the small number in norms; the standard deviation of first weights.
 constexpr HubKey hub_rate(std::string_view key, double ModelConfig::*slot, double standard) {
   return {.key = key, .use = HubUse::Rate, .slot = slot, .standard = standard};
@@ -60,13 +69,7 @@ struct HubEncoderStandard {
   std::int64_t width = 768, layers = 12, heads = 12, ffn_width = 3072;
 };
 constexpr auto hub_encoder_keys(const HubEncoderStandard& standard) {
-  return std::array{
-      HubKey{.key = "hidden_size", .slot = &ModelConfig::width, .standard = standard.width},
-      HubKey{.key = "num_hidden_layers", .slot = &ModelConfig::layers, .standard = standard.layers},
-      HubKey{.key = "num_attention_heads", .slot = &ModelConfig::heads, .standard = standard.heads},
-      HubKey{.key = "intermediate_size",
-             .slot = &ModelConfig::ffn_width,
-             .standard = standard.ffn_width},
+  const std::array others = {
       HubKey{.key = "hidden_act",
              .use = HubUse::Must,
              .standard = "gelu",
@@ -75,6 +78,8 @@ constexpr auto hub_encoder_keys(const HubEncoderStandard& standard) {
       hub_norm_eps("layer_norm_eps", 1e-12),
       hub_init_std("initializer_range", 0.02),
   };
+  return joined(
+      hub_layer_sizes(standard.width, standard.layers, standard.heads, standard.ffn_width), others);
 }
 inline constexpr auto kHubEncoderKeys = hub_encoder_keys({});
 

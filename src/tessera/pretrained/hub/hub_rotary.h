@@ -100,13 +100,7 @@ struct HubRotaryStandard {
 };
 /// Sizes and rates.
 constexpr auto hub_decoder_keys(const HubRotaryStandard& standard) {
-  return std::array{
-      HubKey{.key = "hidden_size", .slot = &ModelConfig::width, .standard = standard.width},
-      HubKey{.key = "num_hidden_layers", .slot = &ModelConfig::layers, .standard = standard.layers},
-      HubKey{.key = "num_attention_heads", .slot = &ModelConfig::heads, .standard = standard.heads},
-      HubKey{.key = "intermediate_size",
-             .slot = &ModelConfig::ffn_width,
-             .standard = standard.ffn_width},
+  const std::array others = {
       HubKey{
           .key = "vocab_size", .slot = &ModelConfig::vocabulary, .standard = standard.vocabulary},
       hub_init_std("initializer_range", standard.init_std),
@@ -124,6 +118,8 @@ constexpr auto hub_decoder_keys(const HubRotaryStandard& standard) {
       HubKey{.key = "partial_rotary_factor", .use = HubUse::Own},
       HubKey{.key = "original_max_position_embeddings", .use = HubUse::Own},
   };
+  return joined(
+      hub_layer_sizes(standard.width, standard.layers, standard.heads, standard.ffn_width), others);
 }
 constexpr HubKey hub_kv_heads(std::int64_t standard) {
   return {.key = "num_key_value_heads",
