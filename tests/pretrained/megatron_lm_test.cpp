@@ -140,12 +140,17 @@ TEST(MegatronLm, TensorsThatNothingReadsAreRefused) {
 }
 
 TEST(MegatronLm, CheckpointsAreRefusedByWhatConvertsThem) {
-  for (const char* name : {"latest_checkpointed_iteration.txt", "mp_rank_00", "mp_rank_00_000"}) {
+  for (const char* name : {"mp_rank_00", "mp_rank_00_000", "iter_0000100/mp_rank_01",
+                           "release/mp_rank_00", "iter_0000100/__0_0.distcp"}) {
     const TestFolder folder;
-    std::ofstream(folder / name) << "100";
+    std::filesystem::create_directories(folder / name);
     const std::string refusal = message_of([&] { PretrainedModel::refuse_other(folder.path()); });
     EXPECT_NE(refusal.find("tools/convert_megatron.py"), std::string::npos) << refusal;
   }
+  const TestFolder ours;  // it has the tracker too
+  std::ofstream(ours / "latest_checkpointed_iteration.txt") << "100";
+  std::filesystem::create_directories(ours / "iter_0000100/data");
+  EXPECT_NO_THROW(PretrainedModel::refuse_other(ours.path()));
 }
 
 TEST(MegatronLm, ArgumentsThatAreNotComputedAreRefused) {

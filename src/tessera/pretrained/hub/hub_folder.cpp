@@ -91,6 +91,18 @@ std::string base_of_adapter(const std::string& folder) {
              : text(", of the model ", printable(base->get<std::string>()));
 }
 
+/// In it, or in the folder of one of its iterations. The tracker file alone says nothing: runs of
+/// Tessera write it too.
+bool has_shards_of_megatron(const fs::path& folder) {
+  std::error_code error;
+  return std::ranges::any_of(fs::directory_iterator(folder, error), [&](const auto& entry) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("mp_rank_") || name.ends_with(".distcp")) return true;
+    return (name.starts_with("iter_") || name == "release") && entry.is_directory(error) &&
+           has_shards_of_megatron(entry.path());
+  });
+}
+
 }  // namespace
 
 bool is_named_in(const std::string& folder, const char* name) {
@@ -110,7 +122,7 @@ void refuse_other_folder(const std::string& folder) {
     fail(Fault::Data, "'", folder, "' has adapter_config.json and no config.json: it is an ",
          "adapter (LoRA)", base_of_adapter(folder), ", not a model; merge it with PEFT ",
          "(merge_and_unload, then save_pretrained) and give that folder");
-  if (has("latest_checkpointed_iteration.txt") || has("mp_rank_00") || has("mp_rank_00_000"))
+  if (has_shards_of_megatron(folder))
     fail(Fault::Data, "'", folder, "' is a checkpoint of Megatron-LM, whose files are pickle and ",
          "are not read here; make a folder of it with tools/convert_megatron.py, and give that");
   if (has("modules.json")) {
