@@ -65,7 +65,7 @@ TEST(Board, TellsTheOthersWhatWasPut) {
   EXPECT_EQ(to.get("", milliseconds(0)), "");
   EXPECT_EQ(other.take_news(), "");  // it is known to all
   const std::string late = error_of([&] { to.get("none", milliseconds(20)); });
-  EXPECT_TRUE(has(late, "no process has told 'none' within 20 ms")) << late;
+  EXPECT_TRUE(has(late, "no process has published 'none' within 20 ms")) << late;
   other.close("rank 1 has died");
   const std::string closed = error_of([&] { to.get("none", std::chrono::hours(1)); });
   EXPECT_EQ(closed, "rank 1 has died");

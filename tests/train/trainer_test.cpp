@@ -6,8 +6,8 @@
 #include <fstream>
 #include <sstream>
 
+#include "tessera/config/output_folder.h"
 #include "tessera/config/recorded.h"
-#include "tessera/train/output_folder.h"
 #include "train/tiny_run.h"
 
 namespace tessera {

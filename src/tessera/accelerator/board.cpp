@@ -54,7 +54,7 @@ std::string Board::get(const std::string& key, std::chrono::milliseconds time) {
   const auto found = told_.find(key);
   if (found != told_.end()) return found->second;
   if (!closed_.empty()) fail(Fault::Peer, closed_);
-  fail(Fault::Peer, "no process has told '", printable(key), "' within ", time.count(),
+  fail(Fault::Peer, "no process has published '", printable(key), "' within ", time.count(),
        " ms; look at the output of the others");
 }
 

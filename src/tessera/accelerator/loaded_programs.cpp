@@ -172,9 +172,9 @@ LoadedProgram LoadedPrograms::compile(const std::vector<std::shared_ptr<const Pl
 void LoadedPrograms::agree_on_memory(int rank, Communicator& world) {
   constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
   std::int64_t least = kNoLimit;
-  for (const std::string& told :
+  for (const std::string& bytes :
        gather_texts(world, text(most_bytes_.value_or(kNoLimit)), "memory of devices"))
-    least = std::min<std::int64_t>(least, std::stoll(told));
+    least = std::min<std::int64_t>(least, std::stoll(bytes));
   if (processes_.leads(rank) && least < kNoLimit) most_bytes_ = least;
 }
 
@@ -226,9 +226,9 @@ std::shared_ptr<Session> LoadedPrograms::open(std::shared_ptr<const Plan> plan,
     // Compilers may wait for each other: all processes load what was kept, or all compile.
     compile(From::Kept);
     const bool lacks = processes_.leads(rank) && opening->session == nullptr;
-    const std::vector<std::string> told =
+    const std::vector<std::string> answers =
         gather_texts(world, lacks ? "lacks" : "", "programs that were kept");
-    if (std::ranges::find(told, "lacks") != told.end()) compile(From::Compiler);
+    if (std::ranges::find(answers, "lacks") != answers.end()) compile(From::Compiler);
   }
   meet(world, "programs that were compiled");
   return opening->session;

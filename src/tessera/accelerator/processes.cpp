@@ -83,10 +83,10 @@ void work_together(PluginThreads& threads, std::function<void()> work,
   try {
     for (bool all_over = false; !all_over;) {
       const bool over = !mine || mine->over();
-      const std::vector<std::string> told = gather_texts(
+      const std::vector<std::string> news = gather_texts(
           *world, (over ? "." : ",") + board->take_news(), "what plugins tell each other");
       all_over = true;
-      for (const std::string& text : told) {
+      for (const std::string& text : news) {
         board->add(std::string_view(text).substr(1));
         all_over = all_over && text[0] == '.';
       }

@@ -21,7 +21,7 @@ namespace tessera {
 namespace {
 
 /// What the child tells: texts that end with a NUL each.
-std::string told(const PluginFacts& plugin) {
+std::string joined_facts(const PluginFacts& plugin) {
   std::string out;
   for (const std::string* text : {&plugin.version, &plugin.devices, &plugin.problem})
     out += text->substr(0, text->find('\0')) + '\0';
@@ -86,7 +86,7 @@ std::string end_text(int status) {
   } catch (...) {
     plugin.problem = "it throws what is no exception";
   }
-  write_all(file, told(plugin));
+  write_all(file, joined_facts(plugin));
   _exit(0);  // what the parent has set up is the parent's to end
 }
 

@@ -10,11 +10,11 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/checkpoint/checkpoint.h"
+#include "tessera/config/output_folder.h"
 #include "tessera/files/file.h"
 #include "tessera/files/safetensors.h"
 #include "tessera/launch/ranks.h"
 #include "tessera/pjrt/plugin.h"
-#include "tessera/train/output_folder.h"
 #include "tessera/train/prepare.h"
 
 namespace tessera {

@@ -7,11 +7,11 @@
 #include "tessera/base/text.h"
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/checkpoint/checkpoint_manifest.h"
+#include "tessera/config/output_folder.h"
 #include "tessera/config/recorded.h"
 #include "tessera/models/family.h"
 #include "tessera/models/parameter_shapes.h"
 #include "tessera/pretrained/exported_tokenizer.h"
-#include "tessera/train/output_folder.h"
 
 namespace tessera {
 

@@ -4,8 +4,8 @@
 
 #include "tessera/apps/file_of_runs.h"
 #include "tessera/apps/flags.h"
+#include "tessera/config/output_folder.h"
 #include "tessera/report/run_report.h"
-#include "tessera/train/output_folder.h"
 
 namespace tessera {
 

@@ -13,6 +13,7 @@
 #include "tessera/base/counted.h"
 #include "tessera/base/text.h"
 #include "tessera/config/fields.h"
+#include "tessera/config/output_folder.h"
 #include "tessera/files/file.h"
 #include "tessera/launch/agreement.h"
 #include "tessera/launch/ranks.h"
@@ -21,7 +22,6 @@
 #include "tessera/planner/answer.h"
 #include "tessera/planner/choice.h"
 #include "tessera/train/memory_choice.h"
-#include "tessera/train/output_folder.h"
 #include "tessera/train/trainer.h"
 
 namespace tessera {

@@ -95,11 +95,11 @@ std::optional<MemoryStats> Client::memory_stats(const Device& device) const {
   auto stats = c::arguments<c::DeviceMemoryStats>();
   stats.device = device.object;
   if (!device.local || !c::call_if_there(plugin(), stats)) return std::nullopt;
-  const auto told = [](const c::MaybeBytes& value) -> std::optional<std::int64_t> {
+  const auto if_set = [](const c::MaybeBytes& value) -> std::optional<std::int64_t> {
     return value.set != 0 ? std::optional(value.bytes) : std::nullopt;
   };
-  return MemoryStats{stats.bytes_in_use, told(stats.peak_bytes_in_use), told(stats.limit),
-                     told(stats.largest_free_block), told(stats.pool)};
+  return MemoryStats{stats.bytes_in_use, if_set(stats.peak_bytes_in_use), if_set(stats.limit),
+                     if_set(stats.largest_free_block), if_set(stats.pool)};
 }
 
 const Memory& memory_of(const Device& device, std::string_view kind) {

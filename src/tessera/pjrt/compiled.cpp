@@ -59,9 +59,9 @@ std::vector<std::string> Compiled::output_memory_kinds() const {
   kinds.of = executable_.get();
   if (!c::call_if_there(plugin, kinds)) return {};
   constexpr c::Call kCall = c::Call::ExecutableOutputMemoryKinds;
-  const c::OutputKinds& told = kinds.answer;
-  const auto texts = c::checked(plugin, kCall, c::List<const char*>{told.kinds, told.count});
-  const auto sizes = c::checked(plugin, kCall, c::List<std::size_t>{told.sizes, told.count});
+  const c::OutputKinds& answer = kinds.answer;
+  const auto texts = c::checked(plugin, kCall, c::List<const char*>{answer.kinds, answer.count});
+  const auto sizes = c::checked(plugin, kCall, c::List<std::size_t>{answer.sizes, answer.count});
   std::vector<std::string> out;
   for (std::size_t i = 0; i < texts.size(); ++i) {
     out.push_back(c::copy(plugin, kCall, c::Text{texts[i], sizes[i]}));
@@ -70,23 +70,23 @@ std::vector<std::string> Compiled::output_memory_kinds() const {
 }
 
 CompiledMemory Compiled::memory() const {
-  const auto told =
+  const auto stats =
       c::get<c::ExecutableGetCompiledMemoryStats>(executable_.plugin(), executable_.get());
   constexpr std::int64_t kMost = std::int64_t{1} << 50;  // sums of a few stay far from overflow
-  for (const std::int64_t bytes :
-       {told.argument, told.output, told.alias, told.temp, told.generated_code, told.host_argument,
-        told.host_output, told.host_alias, told.host_temp, told.host_generated_code}) {
+  for (const std::int64_t bytes : {stats.argument, stats.output, stats.alias, stats.temp,
+                                   stats.generated_code, stats.host_argument, stats.host_output,
+                                   stats.host_alias, stats.host_temp, stats.host_generated_code}) {
     if (bytes < 0 || bytes > kMost)
       c::fail_answer(executable_.plugin(), c::Call::ExecutableGetCompiledMemoryStats,
                      text(bytes, " bytes of memory"));
   }
   CompiledMemory out;
-  out.argument = told.argument, out.output = told.output, out.alias = told.alias;
-  out.temp = told.temp, out.code = told.generated_code;
-  out.host_argument = told.host_argument, out.host_output = told.host_output;
-  out.host_alias = told.host_alias, out.host_temp = told.host_temp;
-  out.host_code = told.host_generated_code;
-  out.compiler_peak = told.peak;
+  out.argument = stats.argument, out.output = stats.output, out.alias = stats.alias;
+  out.temp = stats.temp, out.code = stats.generated_code;
+  out.host_argument = stats.host_argument, out.host_output = stats.host_output;
+  out.host_alias = stats.host_alias, out.host_temp = stats.host_temp;
+  out.host_code = stats.host_generated_code;
+  out.compiler_peak = stats.peak;
   return out;
 }
 

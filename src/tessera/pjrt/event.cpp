@@ -22,7 +22,7 @@ void while_waiting(std::string_view what, const Work& work) {
   }
 }
 
-struct Told {
+struct WaitingListener {
   const Plugin* plugin;
   std::string_view what;
   Event::Listener listener;
@@ -30,16 +30,17 @@ struct Told {
 
 /// Called by the plugin, once.
 void tell_listener(c::Error* error, void* user) {
-  const std::unique_ptr<Told> told(static_cast<Told*>(user));
+  const std::unique_ptr<WaitingListener> waiting(static_cast<WaitingListener*>(user));
   std::exception_ptr failure;
   try {
     if (error != nullptr) {
-      while_waiting(told->what, [&] { c::fail_call(*told->plugin, c::Call::EventOnReady, error); });
+      while_waiting(waiting->what,
+                    [&] { c::fail_call(*waiting->plugin, c::Call::EventOnReady, error); });
     }
   } catch (...) {
     failure = std::current_exception();
   }
-  told->listener(std::move(failure));
+  waiting->listener(std::move(failure));
 }
 
 }  // namespace
@@ -53,13 +54,14 @@ void Event::wait() const {
 
 void Event::tell(Listener listener) const {
   if (!event_) return listener(nullptr);
-  auto told = std::make_unique<Told>(Told{&event_.plugin(), what_, std::move(listener)});
+  auto waiting = std::make_unique<WaitingListener>(
+      WaitingListener{&event_.plugin(), what_, std::move(listener)});
   auto on_ready = c::arguments<c::EventOnReady>();
   on_ready.event = event_.get();
-  on_ready.told = tell_listener;
-  on_ready.told_user = told.get();
+  on_ready.listener = tell_listener;
+  on_ready.listener_user = waiting.get();
   while_waiting(what_, [&] { c::call(event_.plugin(), on_ready); });
-  static_cast<void>(told.release());  // tell_listener's, which may have run
+  static_cast<void>(waiting.release());  // tell_listener's, which may have run
 }
 
 }  // namespace tessera::pjrt

@@ -6,10 +6,10 @@
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/checkpoint/checkpoint_folder.h"
 #include "tessera/config/fields.h"
+#include "tessera/config/output_folder.h"
 #include "tessera/rapidformer/asked_run.h"
 #include "tessera/rapidformer/claimed_folder.h"
 #include "tessera/train/output_check.h"
-#include "tessera/train/output_folder.h"
 
 namespace tessera {
 

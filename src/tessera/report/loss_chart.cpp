@@ -9,10 +9,10 @@
 #include "tessera/base/error.h"
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
+#include "tessera/config/output_folder.h"
 #include "tessera/files/file.h"
 #include "tessera/report/svg.h"
 #include "tessera/train/metrics.h"
-#include "tessera/train/output_folder.h"
 
 namespace tessera {
 

@@ -11,10 +11,10 @@
 #include "tessera/checkpoint/checkpoint_folder.h"
 #include "tessera/config/family_fields.h"
 #include "tessera/config/fields.h"
+#include "tessera/config/output_folder.h"
 #include "tessera/files/file.h"
 #include "tessera/plan/memory_parts.h"
 #include "tessera/train/best_checkpoint.h"
-#include "tessera/train/output_folder.h"
 
 namespace tessera {
 

@@ -10,10 +10,10 @@
 #include <vector>
 
 #include "tessera/config/config.h"
+#include "tessera/config/output_folder.h"
 #include "tessera/train/best_checkpoint.h"
 #include "tessera/train/checkpoint_writer.h"
 #include "tessera/train/metrics.h"
-#include "tessera/train/output_folder.h"
 #include "tessera/train/rank_writer.h"
 #include "tessera/train/trainer.h"
 

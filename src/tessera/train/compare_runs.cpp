@@ -6,7 +6,7 @@
 #include "tessera/base/text.h"
 #include "tessera/config/family_fields.h"
 #include "tessera/config/fields.h"
-#include "tessera/train/output_folder.h"
+#include "tessera/config/output_folder.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/task_start.h"
 

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "tessera/base/text.h"
+#include "tessera/config/output_folder.h"
 #include "tessera/files/file.h"
-#include "tessera/train/output_folder.h"
 #include "tessera/train/programs.h"
 
 namespace tessera {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tessera/base/error.h"
-#include "tessera/train/output_folder.h"
+#include "tessera/config/output_folder.h"
 
 namespace tessera {
 

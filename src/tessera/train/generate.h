@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tessera/base/field_problems.h"
+#include "tessera/models/written_tokens.h"
 #include "tessera/tokenizers/vocabulary.h"
 #include "tessera/train/text_model.h"
 
@@ -29,16 +30,6 @@ struct GenerateOptions {
 };
 
 FieldProblems problems(const GenerateOptions& options);
-
-/// What a text is written from.
-struct Beginning {
-  Tokens source;  // with the end token; empty where the model writes from none
-  Tokens prompt;  // the first tokens; not empty
-};
-
-/// How a user's text begins: as the source of what is written, where the task has sources; else as
-/// its first tokens, a new line where there are none.
-Beginning beginning_of(const TextWriting& writing, const Vocabulary& vocabulary, Tokens text);
 
 /// Continues each beginning until the end token, where the task has one, or by `options.tokens`
 /// tokens, or as many as the model can. Prompts are of one length. The model has

@@ -9,10 +9,10 @@
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/checkpoint/checkpoint_files.h"
 #include "tessera/checkpoint/checkpoint_folder.h"
+#include "tessera/config/output_folder.h"
 #include "tessera/files/file.h"
 #include "tessera/pretrained/pretrained_model.h"
 #include "tessera/train/best_checkpoint.h"
-#include "tessera/train/output_folder.h"
 #include "tessera/train/validation.h"
 
 namespace tessera {

@@ -6,11 +6,11 @@
 #include <memory>
 
 #include "tessera/base/size.h"
+#include "tessera/config/output_folder.h"
 #include "tessera/files/file.h"
 #include "tessera/ir/print.h"
 #include "tessera/passes/partition.h"
 #include "tessera/train/metrics.h"
-#include "tessera/train/output_folder.h"
 #include "tessera/train/rank_shares.h"
 #include "tessera/train/step.h"
 

@@ -5,10 +5,10 @@
 #include "tessera/checkpoint/checkpoint_manifest.h"
 #include "tessera/config/family_fields.h"
 #include "tessera/config/fields.h"
+#include "tessera/config/output_folder.h"
 #include "tessera/models/family.h"
 #include "tessera/train/compare_runs.h"
 #include "tessera/train/output_check.h"
-#include "tessera/train/output_folder.h"
 #include "tessera/train/pretrained_start.h"
 
 namespace tessera {

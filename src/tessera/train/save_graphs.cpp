@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <memory>
 
+#include "tessera/config/output_folder.h"
 #include "tessera/files/file.h"
 #include "tessera/plan/graph_dump.h"
-#include "tessera/train/output_folder.h"
 
 namespace tessera {
 

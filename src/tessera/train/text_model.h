@@ -8,11 +8,10 @@
 #include <vector>
 
 #include "tessera/models/task.h"
+#include "tessera/models/written_tokens.h"
 #include "tessera/train/rank_group.h"
 
 namespace tessera {
-
-using Tokens = std::vector<std::int32_t>;
 
 /// On the leader of a group whose plan has the programs of writing_programs().
 class TextModel {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 
+#include "tessera/config/output_folder.h"
 #include "tessera/config/recorded.h"
 #include "tessera/data/dataset.h"
 #include "tessera/files/file.h"
@@ -15,7 +16,6 @@
 #include "tessera/train/free_memory.h"
 #include "tessera/train/host_pool.h"
 #include "tessera/train/output_check.h"
-#include "tessera/train/output_folder.h"
 #include "tessera/train/product_rate.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/rank_group.h"

@@ -205,8 +205,8 @@ static_assert(offsetof(PJRT_Plugin_Attributes_Args, num_attributes) ==
 static_assert(offsetof(PJRT_Event_Destroy_Args, event) == offsetof(EventDestroy, of));
 static_assert(offsetof(PJRT_Event_Await_Args, event) == offsetof(EventAwait, of));
 static_assert(offsetof(PJRT_Event_OnReady_Args, event) == offsetof(EventOnReady, event));
-static_assert(offsetof(PJRT_Event_OnReady_Args, callback) == offsetof(EventOnReady, told));
-static_assert(offsetof(PJRT_Event_OnReady_Args, user_arg) == offsetof(EventOnReady, told_user));
+static_assert(offsetof(PJRT_Event_OnReady_Args, callback) == offsetof(EventOnReady, listener));
+static_assert(offsetof(PJRT_Event_OnReady_Args, user_arg) == offsetof(EventOnReady, listener_user));
 static_assert(offsetof(PJRT_Client_Create_Args, create_options) ==
               offsetof(ClientCreate, options.items));
 static_assert(offsetof(PJRT_Client_Create_Args, num_options) ==

@@ -81,7 +81,7 @@ Error* await(EventAwait* of) {
 }
 /// The event may be destroyed meanwhile.
 Error* on_ready(EventOnReady* of) {
-  const auto tell = [work = of->event->work, told = of->told, user = of->told_user] {
+  const auto tell = [work = of->event->work, told = of->listener, user = of->listener_user] {
     wait_for(work);
     told(failure_of(work), user);
   };

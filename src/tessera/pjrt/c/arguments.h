@@ -65,8 +65,8 @@ struct EventOnReady {
   static constexpr std::size_t kSize = 40;
   Head head;
   Event* event = nullptr;
-  void (*told)(Error*, void*) = nullptr;  // takes over the error
-  void* told_user = nullptr;
+  void (*listener)(Error*, void*) = nullptr;  // takes over the error
+  void* listener_user = nullptr;
 };
 
 struct ClientCreate {

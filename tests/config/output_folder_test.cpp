@@ -1,4 +1,4 @@
-#include "tessera/train/output_folder.h"
+#include "tessera/config/output_folder.h"
 
 #include <gtest/gtest.h>
 
