@@ -16,6 +16,7 @@
 #include "tessera/base/text.h"
 #include "tessera/token_files/indexed_dataset_writer.h"
 #include "tessera/train/callbacks.h"
+#include "worst.h"
 
 namespace tessera {
 namespace {
@@ -36,7 +37,7 @@ struct Outcome {
 double distance(const std::vector<double>& one, const std::vector<double>& other) {
   double out = one.size() == other.size() ? 0 : 1e9;
   for (std::size_t i = 0; i < std::min(one.size(), other.size()); ++i)
-    out = std::max(out, std::abs(one[i] - other[i]) / std::abs(one[i]));
+    out = worse_of(out, std::abs(one[i] - other[i]) / std::abs(one[i]));
   return out;
 }
 

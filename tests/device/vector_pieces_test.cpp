@@ -1,4 +1,5 @@
 #include "tessera/device/cpu/vector_pieces.h"
+#include "worst.h"
 
 #include <gtest/gtest.h>
 
@@ -48,8 +49,8 @@ Errors errors(const P& pieces, const Function& f, float from, float to) {
   Errors out;
   for (float x = to; x > from; x -= 1.0F / 1024) {
     const double truth = f(x), error = std::abs(value(pieces, x) - truth);
-    out.of_one = std::max(out.of_one, error / kUlpOfOne);
-    out.of_result = std::max(out.of_result, error / std::abs(truth) / kUlpOfOne);
+    out.of_one = worse_of(out.of_one, error / kUlpOfOne);
+    out.of_result = worse_of(out.of_result, error / std::abs(truth) / kUlpOfOne);
   }
   return out;
 }

@@ -9,6 +9,7 @@
 #include "tessera/passes/simplify.h"
 #include "train/one_device.h"
 #include "train/staged_run.h"
+#include "worst.h"
 
 namespace tessera::test {
 
@@ -126,7 +127,7 @@ TEST_P(Runs, TrainAsExecutorsDo) {
   double worst = 0;
   for (std::size_t i = 0; i < want.metrics.at("loss").size(); ++i) {
     const double loss = want.metrics.at("loss")[i];
-    worst = std::max(worst, std::abs(got.metrics.at("loss")[i] - loss) / std::abs(loss));
+    worst = worse_of(worst, std::abs(got.metrics.at("loss")[i] - loss) / std::abs(loss));
   }
   std::cout << name << ": " << steps << " steps, losses within " << worst << "\n";
 }

@@ -12,6 +12,7 @@
 #include "tessera/passes/stage_partition.h"
 #include "train/one_device.h"
 #include "train/staged_run.h"
+#include "worst.h"
 
 namespace tessera::test {
 
@@ -279,7 +280,7 @@ TEST_P(Stages, TrainAsExecutorsDo) {
   double worst = 0;
   for (std::size_t i = 0; i < want.metrics.at("loss").size(); ++i) {
     const double loss = want.metrics.at("loss")[i];
-    worst = std::max(worst, std::abs(got.metrics.at("loss")[i] - loss) / std::abs(loss));
+    worst = worse_of(worst, std::abs(got.metrics.at("loss")[i] - loss) / std::abs(loss));
   }
   std::size_t modules = 0;
   for (const auto& of_stage : pieces) modules += of_stage.size();

@@ -362,6 +362,13 @@ TEST(Models, AModelThatCannotExistIsRefused) {
   EXPECT_EQ(problems(c).texts(),
             std::vector<std::string>{"layers is 100001; it must be at most 100000"});
   EXPECT_THROW(check_step_sizes(ModelConfig(), kMost / 1000), Error);
+  for (const char* holds_scores : {"t5", "mpnet", "deberta-v2"}) {
+    c = published(holds_scores);
+    c.context = kMaxContext;
+    EXPECT_NE(join(problems(c).texts()).find("scores of attention, which are held whole"),
+              std::string::npos)
+        << holds_scores;
+  }
   c = published("t5");
   c.width = 4, c.heads = 1'000'000, c.head_width = 1'000'000, c.context = 1'000'000;
   EXPECT_NE(join(problems(c).texts()).find("bytes of queries, keys and values"), std::string::npos);

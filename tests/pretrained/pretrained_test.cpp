@@ -395,6 +395,9 @@ TEST(HubLlama, ScaledPositions) {
   EXPECT_EQ(scaling(R"("rope_parameters": {"rope_theta": 2e6, "rope_type": "default"},
                        "rope_scaling": {"type": "dynamic", "factor": 3})"),
             "rope_type=dynamic,factor=3,original_max_position_embeddings=64");
+  EXPECT_EQ(scaling(R"("rope_scaling": {"type": "dynamic", "factor": 3,
+                       "original_max_position_embeddings": 32})"),
+            "rope_type=dynamic,factor=3,original_max_position_embeddings=64");
   EXPECT_EQ(scaling(R"("rope_scaling": {"type": "yarn", "factor": 3, "beta_fast": null})",
                     R"(, "original_max_position_embeddings": 16)"),
             "rope_type=yarn,factor=3,original_max_position_embeddings=16");

@@ -14,6 +14,7 @@
 #include "tessera/passes/propagate.h"
 #include "tessera/shard/auto_parallel.h"
 #include "tessera/shard/shard.h"
+#include "worst.h"
 
 namespace tessera::test {
 namespace {
@@ -64,7 +65,7 @@ void expect_equal(const Outs& got, const Outs& want) {
   for (const auto& [name, tensor] : want) {
     double most = 0, norm = 0;
     for (std::int64_t i = 0; i < tensor.numel(); ++i) {
-      most = std::max(most, std::abs(got.at(name).at(i) - tensor.at(i)));
+      most = worse_of(most, std::abs(got.at(name).at(i) - tensor.at(i)));
       norm += square(tensor.at(i));
     }
     EXPECT_GT(norm, 0) << name;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
@@ -219,7 +220,10 @@ TEST(Megatron, BlendedDatasets) {
     const TokenSampleChoice choice{
         .context = c["context"].get<std::int64_t>(), .vocabulary = 1000, .samples = wanted_of(c)};
     std::vector<std::string> notices;
-    const std::string cache = folder / text("kept", number);
+    const std::string cache = folder / text("kept", number), deep(300'000, '[');
+    std::filesystem::create_directory(cache);  // with a file of another's
+    std::ofstream(cache + "/0-GPTDataset-train-description.txt")
+        << deep << std::string(300'000, ']');
     for (const std::string& kept : {std::string(), cache, cache}) {  // made, made, from files
       files.cache = kept;
       const TokenSamples samples(files, choice, notices);

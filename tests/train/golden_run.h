@@ -16,6 +16,7 @@
 #include "tessera/passes/simplify.h"
 #include "tessera/train/step.h"
 #include "train/one_device.h"
+#include "worst.h"
 
 namespace tessera {
 
@@ -34,7 +35,7 @@ inline double difference(const HostTensor& a, const HostTensor& b) {
   EXPECT_EQ(a.shape(), b.shape());
   double worst = 0, scale = 1e-30;
   for (std::int64_t i = 0; i < a.numel(); ++i) {
-    worst = std::max(worst, std::abs(a.at(i) - b.at(i)));
+    worst = worse_of(worst, std::abs(a.at(i) - b.at(i)));
     scale = std::max(scale, std::abs(b.at(i)));
   }
   return worst / scale;

@@ -115,6 +115,8 @@ TEST(HeadExchange, IsChosenWhereItSendsLess) {
            ExchangeChoice{"norms behind attention", 4, 1, 8, 8, 32, 256, kRing, "gemma2"},
            ExchangeChoice{"norms behind attention, more keys", 4, 1, 8, 8, 150, 256, kHeads,
                           "gemma2"},
+           ExchangeChoice{"a window of a block on both sides", 8, 1, 8, 8, 32, 256, kHeads,
+                          "modernbert"},
        }) {
     SCOPED_TRACE(c.name);
     ModelConfig model = published(c.family != nullptr ? c.family

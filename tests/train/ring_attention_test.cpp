@@ -104,6 +104,8 @@ INSTANTIATE_TEST_SUITE_P(
                     RingCase{"WindowCp2", "mistral", context(2)},
                     RingCase{"WindowCp4", "mistral", context(4)},
                     RingCase{"SlopesCp4", "bloom", context(4)},
+                    RingCase{"CapsCp2", "gemma2", context(2)},
+                    RingCase{"WindowsOnBothSidesCp4", "modernbert", context(4)},
                     RingCase{"BertCp2", "bert", context(2)},
                     RingCase{"EncoderDecoderCp2", "transformer", context(2)},
                     RingCase{"DocumentsCp4", "gpt2", context(4), true}),

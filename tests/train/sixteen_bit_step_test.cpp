@@ -12,6 +12,7 @@
 #include "tessera/runtime/executor.h"
 #include "train/executor_states.h"
 #include "train/tiny_step.h"
+#include "worst.h"
 
 namespace tessera {
 namespace {
@@ -131,7 +132,7 @@ TEST_P(SixteenBitStep, TheDeviceComputesIt) {
         const HostTensor got = executor.metric("train", name);
         double worst = 0, own = 0;
         for (std::int64_t i = 0; i < value.numel(); ++i) {
-          worst = std::max(worst, std::abs(got.at(i) - value.at(i)));
+          worst = worse_of(worst, std::abs(got.at(i) - value.at(i)));
           own = std::max(own, std::abs(value.at(i)));
         }
         EXPECT_LT(worst, bound * std::max(own, 0.1 * largest)) << name << ", largest " << own;

@@ -16,6 +16,7 @@
 #include "tessera/models/translation.h"
 #include "tessera/train/programs.h"
 #include "train/tiny_step.h"
+#include "worst.h"
 
 namespace tessera {
 
@@ -129,7 +130,7 @@ double apart(const std::vector<std::vector<double>>& a, const std::vector<std::v
   double worst = 0, scale = 1e-30;
   for (std::size_t row = 0; row < a.size(); ++row) {
     for (std::size_t i = 0; i < a[row].size(); ++i) {
-      worst = std::max(worst, std::abs(a[row][i] - b[row][i]));
+      worst = worse_of(worst, std::abs(a[row][i] - b[row][i]));
       scale = std::max(scale, std::abs(a[row][i]));
     }
   }

@@ -38,9 +38,9 @@ bool is_mounted(const std::string& folder) {
 
 std::error_code last_error() { return {errno, std::generic_category()}; }
 
-std::vector<fs::path> entries_of(const fs::path& folder) {
+/// Where `error` is set afterwards, some may be missing.
+std::vector<fs::path> entries_of(const fs::path& folder, std::error_code& error) {
   std::vector<fs::path> out;
-  std::error_code error;
   for (fs::directory_iterator it(folder, error); !error && it != fs::directory_iterator();
        it.increment(error))
     out.push_back(it->path());
@@ -50,7 +50,7 @@ std::vector<fs::path> entries_of(const fs::path& folder) {
 /// Removes what lies in `folder`.
 void empty_folder(const fs::path& folder) {
   std::error_code ignored;
-  for (const fs::path& entry : entries_of(folder)) fs::remove_all(entry, ignored);
+  for (const fs::path& entry : entries_of(folder, ignored)) fs::remove_all(entry, ignored);
 }
 
 }  // namespace
@@ -122,7 +122,10 @@ void StagedFolder::commit(const std::function<bool(std::string_view name)>& repl
 /// Sets beside_ to false where the two folders cannot be exchanged.
 void StagedFolder::exchange(const std::function<bool(std::string_view name)>& replaces) {
   std::error_code error;
-  for (const fs::path& entry : entries_of(folder_)) {
+  const std::vector<fs::path> entries = entries_of(folder_, error);
+  beside_ = !error;
+  for (const fs::path& entry : entries) {
+    if (!beside_) return;  // what could not be copied stays where it is
     const fs::path name = entry.filename();
     if (replaces(name.string()) || fs::exists(fs::symlink_status(fs::path(stage_) / name, error)))
       continue;
@@ -130,11 +133,9 @@ void StagedFolder::exchange(const std::function<bool(std::string_view name)>& re
              fs::copy_options::recursive | fs::copy_options::copy_symlinks |
                  fs::copy_options::create_hard_links,
              error);
-    if (error) {  // it stays where it is
-      beside_ = false;
-      return;
-    }
+    beside_ = !error;
   }
+  if (!beside_) return;
   fs::permissions(stage_, fs::status(folder_, error).permissions(), error);
   sync_folder(stage_);
   beside_ = ::renameat2(AT_FDCWD, stage_.c_str(), AT_FDCWD, folder_.c_str(), RENAME_EXCHANGE) == 0;
@@ -156,10 +157,12 @@ void StagedFolder::rename_files(const std::function<bool(std::string_view name)>
     fs::rename(stage / name, folder / name, error);
     if (error) fail_to_stage(folder_, "rename a file into it", error);
   };
-  for (const fs::path& entry : entries_of(folder))
+  for (const fs::path& entry : entries_of(folder, error))
     if (replaces(entry.filename().string()) && !fs::exists(stage / entry.filename(), error))
       fs::remove(entry, error);
-  for (const fs::path& entry : entries_of(stage))
+  const std::vector<fs::path> written = entries_of(stage, error);
+  if (error) fail_to_stage(folder_, "list what was written for it", error);
+  for (const fs::path& entry : written)
     if (entry.filename() != last) put(entry.filename());
   if (fs::exists(stage / last, error)) put(last);
   sync_folder(folder_);

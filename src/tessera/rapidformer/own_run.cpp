@@ -125,7 +125,9 @@ void OwnRun::take_lengths() {
     if (length > 0 && config_.defaulted.erase(field) > 0) *to = length;
   };
   // The family of a folder is not known yet.
-  const bool writes = model.task == kSeq2SeqLm.name || has_task(model, kSeq2SeqLm) ||
+  const FamilyTask* const task = find_task(model);
+  const bool writes = model.task == kSeq2SeqLm.name ||
+                      (task != nullptr && task->writes == Writes::TextsFromSources) ||
                       first.contains("source") || first.contains("decoder_input_ids");
   if (!writes) return take("context", &model.context, length_of(first, {"ids", "input_ids"}));
   take("context", &model.context, length_of(first, {"ids", "decoder_input_ids", "labels"}));

@@ -6,6 +6,7 @@
 
 #include "tessera/base/md5.h"
 #include "tessera/base/text.h"
+#include "tessera/files/deep_json.h"
 #include "tessera/token_files/index_digests.h"
 
 namespace tessera {
@@ -32,7 +33,7 @@ bool is_description_of(const fs::path& file, const OrderedJson& wanted) {
   const std::uintmax_t size = fs::file_size(file, error);
   if (error || size > kMostDescription) return false;
   try {
-    OrderedJson there = OrderedJson::parse(read_file(file.string()), nullptr, false);
+    OrderedJson there = parse_shallow<OrderedJson>(read_file(file.string()));
     return !there.is_discarded() && without_tokenizers(std::move(there)) == wanted;
   } catch (const Error&) {  // gone meanwhile, or not to be read: no hit
     return false;

@@ -2,6 +2,7 @@
 /// number for each head and distance to scores. Here it learns masked tokens; that of the paper
 /// also permutes those that it predicts.
 
+#include "tessera/models/layer.h"
 #include "tessera/models/masked_lm.h"
 
 namespace tessera {
@@ -25,6 +26,7 @@ extern constinit const ModelFamily kMpnet = {
     .doc = "as roberta, with relative positions beside learned ones",
     .reads = kMaskedReads,
     .tasks = kOnePartTasks<kMpnetModel>,
+    .find_problems = find_held_score_problems,
     .cuts = kMpnetCuts,
     .special_tokens = kSpecialTokens,
 };

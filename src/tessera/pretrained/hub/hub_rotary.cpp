@@ -25,12 +25,13 @@ std::string scaling_text(const HubConfig& rope, const HubConfig& from, const Mod
   // Of dynamic positions the model's own length counts; of the others what the file says beside
   // them, before what it says in them.
   const bool scaled_by_length = *known != RotaryKind::Linear;
-  const bool beside =
-      scaled_by_length && *known != RotaryKind::Dynamic && from.has(kOriginalLength);
+  const bool dynamic = *known == RotaryKind::Dynamic;
+  const bool beside = scaled_by_length && !dynamic && from.has(kOriginalLength);
   bool has_length = false, has_factor = false;
   for (const auto& [key, value] : rope.json().items()) {
     if (key == "type" || key == kRopeType || key == "rope_theta" ||
-        key == "partial_rotary_factor" || value.is_null() || (beside && key == kOriginalLength))
+        key == "partial_rotary_factor" || value.is_null() ||
+        ((beside || dynamic) && key == kOriginalLength))
       continue;
     std::string word = value.dump();
     std::erase_if(word, [](char c) { return c == '[' || c == ']' || c == '"'; });
