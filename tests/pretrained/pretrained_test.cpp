@@ -427,6 +427,59 @@ TEST(HubLlama, ScaledPositions) {
   }
 }
 
+/// Positions of two kinds of layers: what rope_scaling says wins in those without windows.
+TEST(HubGemma3, ScalingBesideParameters) {
+  const auto read = [](const std::string& json) {
+    const HubConfig config(json, "c");
+    return read_hub_model(*hub_family_of("gemma3_text"), config, TaskGiven::No).config;
+  };
+  const std::string parameters =
+      R"({"rope_parameters": {"full_attention": {"rope_theta": 5e5, "rope_type": "default"},
+                              "sliding_attention": {"rope_theta": 300, "rope_type": "default"}})";
+  const ModelConfig both =
+      read(parameters + R"(, "rope_scaling": {"rope_type": "linear", "factor": 4}})");
+  EXPECT_EQ(both.rope_scaling, "rope_type=linear,factor=4");
+  EXPECT_EQ(both.rope_base, 500'000);
+  EXPECT_EQ(both.local_rope_base, 300);
+  EXPECT_EQ(read(parameters + R"(, "rope_scaling": {"rope_theta": 700}})").rope_base, 700);
+  EXPECT_EQ(read(R"({"rope_scaling": {"rope_type": "linear", "factor": 8}})").rope_scaling,
+            "rope_type=linear,factor=8");
+  EXPECT_NE(message_of([&] {
+              read(R"({"rope_scaling": {"type": "linear", "factor": 2}})");
+            }).find("write rope_type"),
+            std::string::npos);
+  EXPECT_NE(message_of([&] {
+              read(R"({"rope_parameters": 3, "rope_scaling": {"rope_type": "default"}})");
+            }).find("rope_parameters is 3; it must be an object"),
+            std::string::npos);
+}
+
+/// Keys that transformers has for Gemma 3 and does not compute by.
+TEST(HubGemma3, KeysThatTransformersDoesNotRead) {
+  const auto read = [](const std::string& json) {
+    const HubConfig config(json, "c");
+    return read_hub_model(*hub_family_of("gemma3_text"), config, TaskGiven::No).config;
+  };
+  EXPECT_NE(message_of([&] { read(R"({"attn_logit_softcapping": 50.0})"); }).find("Gemma 3"),
+            std::string::npos);
+  EXPECT_EQ(message_of([&] { read(R"({"attn_logit_softcapping": null})"); }), "");
+  EXPECT_EQ(read(R"({"_sliding_window_pattern": 2})").global_every, 6);
+  EXPECT_EQ(read(R"({"sliding_window_pattern": 3})").global_every, 3);
+}
+
+/// How far a token sees on each side, in both words; the window counts the token itself.
+TEST(HubModernbert, SlidingWindow) {
+  const auto window = [](const std::string& json) {
+    const HubConfig config(json, "c");
+    const HubModel model = read_hub_model(*hub_family_of("modernbert"), config, TaskGiven::No);
+    EXPECT_TRUE(model.notices.empty());
+    return model.config.window;
+  };
+  EXPECT_EQ(window(R"({"local_attention": 6})"), 4);
+  EXPECT_EQ(window(R"({"local_attention": 6, "sliding_window": 5})"), 6);
+  EXPECT_EQ(window(R"({"sliding_window": 0})"), 1);
+}
+
 /// Pairs of channels turn.
 TEST(HubGptj, AnOddNumberOfChannelsIsRefused) {
   const HubConfig config(R"({"n_embd": 24, "n_head": 4, "rotary_dim": 5})", "c");
@@ -577,6 +630,52 @@ TEST(HubBart, LogitsHaveNoBias) {
       << message;
   weights.erase("final_logits_bias");
   expect_parameters(PretrainedModel::open(folder_with(folder, "bart", weights)), golden("bart"));
+}
+
+/// transformers adds a bias to the logits of a tied head too; nothing is added here.
+TEST(HubPhi, ATiedHeadHasNoBias) {
+  for (const char* const family : {"phi", "gptj"}) {
+    const TestFolder folder;
+    const SafetensorsFile file(
+        repo_file(text("tests/golden/families/", family, "/model.safetensors")));
+    HubJson json = HubJson::parse(
+        read_file(repo_file(text("tests/golden/families/", family, "/config.json"))));
+    json["tie_word_embeddings"] = true;
+    write_atomically(folder / "config.json", json.dump());
+    const auto opened = [&](float bias) {
+      std::vector<HostTensor> tensors;
+      std::vector<TensorSource> sources;
+      std::vector<std::string> names;
+      for (const StoredTensor& stored : file.tensors()) {
+        if (stored.name == "lm_head.weight") continue;
+        names.push_back(stored.name);
+        tensors.push_back(file.load(stored.name));
+        if (stored.name != "lm_head.bias") continue;
+        for (std::int64_t i = 0; i < tensors.back().numel(); ++i) tensors.back().set(i, 0);
+        tensors.back().set(7, bias);
+      }
+      for (std::size_t i = 0; i < names.size(); ++i)
+        sources.push_back(TensorSource::of(names[i], tensors[i].type(), tensors[i].bytes()));
+      write_safetensors(folder / "model.safetensors", std::move(sources), {{"format", "pt"}});
+      return PretrainedModel::open(folder.path());
+    };
+    const std::string message = message_of([&] { opened(0.5); });
+    EXPECT_NE(message.find("tensor 'lm_head.bias' has 0.5 as element 7"), std::string::npos)
+        << message;
+    const PretrainedModel zeros = opened(0);
+    EXPECT_TRUE(zeros.notices().empty()) << join(zeros.notices());
+    EXPECT_TRUE(zeros.config().tied_head);
+    const ParameterReader reader{[&](std::string_view name) -> const Shape* {
+                                   const auto found = zeros.parameters().find(name);
+                                   return found == zeros.parameters().end() ? nullptr
+                                                                            : &found->second;
+                                 },
+                                 [&](std::string_view name, std::span<float> out) {
+                                   read_whole(zeros, name, std::as_writable_bytes(out));
+                                 }};
+    save_pretrained(folder / "out", zeros.config(), reader, {});
+    EXPECT_NE(SafetensorsFile(folder / "out/model.safetensors").find("lm_head.bias"), nullptr);
+  }
 }
 
 TEST(HubErrors, NameWhatIsWrong) {

@@ -6,9 +6,9 @@ namespace tessera {
 
 namespace {
 
-constexpr ReadField kGemma3TextOwnReads[] = {{"kv-heads"},       {"head-width"},   {"ffn-width"},
-                                             {"attention-bias"}, {"query-scalar"}, {"score-cap"},
-                                             {"local-rope-base"}};
+constexpr ReadField kGemma3TextOwnReads[] = {{"kv-heads"},     {"head-width"},
+                                             {"ffn-width"},    {"attention-bias"},
+                                             {"query-scalar"}, {"local-rope-base"}};
 constexpr auto kGemma3TextReads =
     joined(kDecoderReads, kRopeReads, kWindowReads, kGemma3TextOwnReads);
 

@@ -11,23 +11,15 @@ inline constexpr HubKey kGemmaShared[] = {
     kHubOneSided,
 };
 
-/// Of version 2 and later; the caps where the file names none.
-struct GemmaCaps {
-  double scores = 0, logits = 0;
-};
-constexpr auto gemma_later_keys(const GemmaCaps& standard) {
+/// Of version 2 and later; the cap of logits where the file names none.
+constexpr auto gemma_later_keys(double logit_cap) {
   const HubKey more[] = {
       hub_activation("hidden_activation", "gelu_pytorch_tanh"),
       hub_window(4096),
       {.key = "layer_types", .use = HubUse::Own},
-      {.key = "attn_logit_softcapping",
-       .slot = &ModelConfig::score_cap,
-       .standard = standard.scores,
-       .null = 0.0,
-       .least = 0},
       {.key = "final_logit_softcapping",
        .slot = &ModelConfig::logit_cap,
-       .standard = standard.logits,
+       .standard = logit_cap,
        .null = 0.0,
        .least = 0},
       {.key = "query_pre_attn_scalar", .slot = &ModelConfig::query_scalar, .standard = 256},

@@ -9,8 +9,13 @@ extern const ModelFamily kGemma2;
 namespace {
 
 constexpr auto kGemma2Keys = hub_rotary_keys(gemma_later_sizes(256000, 8192));
-constexpr auto kGemma2LaterKeys = gemma_later_keys({.scores = 50, .logits = 30});
-constexpr std::span<const HubKey> kGemma2Blocks[] = {kGemma2Keys, kGemma2LaterKeys};
+constexpr auto kGemma2LaterKeys = gemma_later_keys(30);
+constexpr HubKey kGemma2OwnKeys[] = {{.key = "attn_logit_softcapping",
+                                      .slot = &ModelConfig::score_cap,
+                                      .standard = 50.0,
+                                      .null = 0.0,
+                                      .least = 0}};
+constexpr std::span<const HubKey> kGemma2Blocks[] = {kGemma2Keys, kGemma2LaterKeys, kGemma2OwnKeys};
 
 void read_gemma2(const HubConfig& from, ModelConfig& to) {
   to.global_every = 2;

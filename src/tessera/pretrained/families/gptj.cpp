@@ -90,6 +90,7 @@ extern constinit const HubFamily kHubGptj = {
     .names = kGptjNames,
     .ties = kGptjTies,
     .unread = kGptjUnread,
+    .constants = kHubTiedHeadBias,
     .keys = kGptjBlocks,
     .read = read_gptj,
     .write = write_gptj,

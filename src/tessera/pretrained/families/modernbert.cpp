@@ -73,6 +73,7 @@ constexpr HubKey kModernbertKeys[] = {
      .standard = kFirstPooling,
      .words = "cls mean"},
     {.key = "local_attention", .use = HubUse::Own},
+    {.key = "sliding_window", .use = HubUse::Own},
     {.key = "layer_types", .use = HubUse::Own},
     {.key = "global_attn_every_n_layers", .use = HubUse::Own},
     {.key = "rope_parameters", .use = HubUse::Own},
@@ -96,8 +97,8 @@ void read_modernbert(const HubConfig& from, ModelConfig& to) {
   };
   if (from.has("rope_scaling"))
     from.refuse("rope_scaling", "positions of layers with windows are not scaled here");
-  // Half of it is on each side.
-  to.window = whole("local_attention", 0, 128) / 2 + 1;
+  // Half of it is on each side, unless the other key says how many.
+  to.window = whole("sliding_window", 0, whole("local_attention", 0, 128) / 2) + 1;
   to.global_every = whole("global_attn_every_n_layers", 1, 3);
   read_rotary_of_kinds(from, to, kModernbertBases);
   if (from.has("layer_types"))
@@ -108,6 +109,7 @@ void read_modernbert(const HubConfig& from, ModelConfig& to) {
 void write_modernbert(const ModelConfig& from, HubJson& to) {
   write_rotary_of_kinds(from, to, kModernbertBases);
   write_layer_types(from, to);
+  to.erase("sliding_window");
   if (from.window > 0) to["local_attention"] = 2 * (from.window - 1);
   if (from.window == 0 || from.global_every > 0)
     to["global_attn_every_n_layers"] = from.window == 0 ? 1 : from.global_every;

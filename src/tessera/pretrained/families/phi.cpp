@@ -54,6 +54,7 @@ extern constinit const HubFamily kHubPhi = {
     .names = kPhiNames,
     .ties = kHubRotaryTies,
     .unread = kPhiUnread,
+    .constants = kHubTiedHeadBias,
     .keys = kPhiBlocks,
     .read = [](const HubConfig& from, ModelConfig& to) { read_rotary(from, to); },
     .write = write_rotary,

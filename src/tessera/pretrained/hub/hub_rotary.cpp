@@ -117,16 +117,27 @@ void write_rotary(const ModelConfig& from, HubJson& to) {
   to["rope_scaling"] = to["rope_parameters"];
 }
 
-/// rope_parameters has an object for each kind of layers; older files have two bases.
+/// rope_parameters has an object for each kind of layers; older files have two bases. What
+/// rope_scaling says wins in layers without windows.
 void read_rotary_of_kinds(const HubConfig& from, ModelConfig& to, const HubRotaryBases& bases) {
   const auto base = [&](std::string_view key, double standard) {
     return from.has(key) ? from.number(key, 1, 1e12) : standard;
   };
   to.rope_base = base(bases.key, bases.standard);
   to.local_rope_base = base(bases.local_key, bases.local_standard);
-  if (from.has("rope_scaling")) read_rope(object_of(from, "rope_scaling"), from, to);
-  if (!from.has("rope_parameters")) return;
-  const HubConfig kinds = object_of(from, "rope_parameters");
+  HubJson parameters = HubJson::object();
+  if (from.has("rope_parameters")) parameters = object_of(from, "rope_parameters").json();
+  if (from.has("rope_scaling")) {
+    const HubConfig scaling = object_of(from, "rope_scaling");
+    if (scaling.find("type") != nullptr && scaling.find(kRopeType) == nullptr)
+      from.refuse("rope_scaling",
+                  "its type scales positions in version 4 of transformers and not in version 5; "
+                  "write rope_type, or remove it");
+    HubJson& full = parameters[std::string(kFull)];
+    if (full.is_null()) full = HubJson::object();
+    if (full.is_object()) full.update(scaling.json());
+  }
+  const HubConfig kinds(parameters.dump(), text(from.path(), ": rope_parameters"));
   ModelConfig local = to;
   local.rope_base = to.local_rope_base;
   local.rope_scaling.clear();

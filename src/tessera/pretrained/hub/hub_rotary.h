@@ -92,6 +92,16 @@ inline constexpr HubTie kHubRotaryTies[] = {
 // Frequencies of positions, which older files hold.
 inline constexpr std::string_view kHubRotaryUnread[] = {"layers.*.self_attn.rotary_emb.inv_freq"};
 
+/// Of families whose heads have a bias: a head that is tied has none here, and theirs has.
+inline constexpr HubConstant kHubTiedHeadBias[] = {
+    {.name = "lm_head.bias",
+     .why = "zeros, as a tied head has no bias here",
+     .shape = [](const ModelConfig& model) -> Shape { return {model.vocabulary}; },
+     .is_in =
+         [](const ModelConfig& model) {
+           return model.tied_head && family_task(model).hub_head == TaskHead::CausalLm;
+         }}};
+
 /// What transformers takes where a key is missing.
 struct HubRotaryStandard {
   std::int64_t width, layers, heads, kv_heads, ffn_width, vocabulary, context;
