@@ -63,7 +63,8 @@ def convert(given, output):
     shards = {at: load(path, given.trust) for at, path in files.items()}
     first = shards[0, 0]
     require(isinstance(first, dict), f"'{files[0, 0]}' is no checkpoint of Megatron-LM: it holds a {type(first).__name__}")
-    args = dict(vars(first["args"])) if "args" in first else {}
+    args = first.get("args", {})
+    args = dict(args if isinstance(args, dict) else vars(args))
     for each in given.arg:
         name, equals, value = each.partition("=")
         require(equals, f"--arg {each} has no value; give NAME=VALUE")
@@ -92,7 +93,9 @@ def shard_files(path):
         return {(0, 0): path}
     tracker = path / "latest_checkpointed_iteration.txt"
     if tracker.is_file():
-        newest = tracker.read_text().strip()
+        newest = tracker.read_text(errors="replace").strip()
+        require(newest == "release" or newest.isascii() and newest.isdigit(),
+                f"'{tracker}' says '{newest[:40]}', not an iteration; give the folder iter_... itself")
         path = path / (newest if newest == "release" else f"iter_{int(newest):07d}")
     require(not any(path.glob("*.distcp")) and not (path / "metadata.json").exists(),
             f"'{path}' is a distributed checkpoint; save it with --ckpt-format torch "
@@ -214,9 +217,10 @@ def by_heads(name, part, args, version, tp):
 def folder(names, args):
     """config.json, and the tensors without copies of the table."""
     core = any(".linear_qkv." in name for name in names)
-    (table,) = [name for name in names if name.endswith("embedding.word_embeddings.weight")] or [None]
-    require(table is not None, "the checkpoint has no embedding.word_embeddings.weight; "
-            "is a file of the first stage missing?")
+    tables = [name for name in names if name.endswith("embedding.word_embeddings.weight")]
+    require(tables, "the checkpoint has no embedding.word_embeddings.weight; is a file of the first stage missing?")
+    require(len(tables) == 1, f"the checkpoint has {len(tables)} tables of tokens: {', '.join(sorted(tables))}")
+    table = tables[0]
     bert = any(name.startswith("lm_head.") for name in names)
     strange = [name for name in names if re.search(r"experts|router|mixer|language_model\.decoder|vision|eh_proj", name)]
     require(not strange, f"no dense GPT or BERT: it has {some(strange)}")

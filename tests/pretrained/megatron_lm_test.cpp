@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
+#include <sstream>
 
 #include "files/test_data.h"
 #include "repo_file.h"
@@ -198,6 +199,18 @@ TEST(MegatronLm, ArgumentsThatAreNotComputedAreRefused) {
     const MegatronFolder found = opened(keys, megatron_tensors(c.golden));
     EXPECT_NE(found.refusal.find(text(c.key, " is ")), std::string::npos) << found.refusal;
   }
+  // And those that the script refuses, before it converts anything.
+  const std::string script = read_file(repo_file("tools/convert_megatron.py"));
+  const std::size_t begin = script.find("OFF = \"\"\"") + 9;
+  std::istringstream names(script.substr(begin, script.find("\"\"\"", begin) - begin));
+  int count = 0;
+  for (std::string name; names >> name; ++count) {
+    HubJson keys = megatron_keys("llama");
+    keys[name] = true;
+    const MegatronFolder found = opened(keys, megatron_tensors("llama"));
+    EXPECT_NE(found.refusal.find(text(name, " is ")), std::string::npos) << name << found.refusal;
+  }
+  EXPECT_GT(count, 15);
   HubJson keys = megatron_keys("gpt");
   keys["bias_gelu_fusion"] = false;
   keys["openai_gelu"] = true;

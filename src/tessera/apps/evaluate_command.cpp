@@ -54,10 +54,8 @@ std::vector<Flag> evaluation_flags(bool predicts, const OwnFamilies& families) {
   out.push_back(secret_file_flag());
   const std::vector<std::string_view> read = evaluation_fields();
   for (Flag& flag : field_flags(families)) {
-    const auto* const field =
-        std::ranges::find(kSampleMachineFields, flag.name, &MachineField::name);
-    const bool machine = field != std::end(kSampleMachineFields);
-    if (!machine && std::ranges::find(read, flag.name) == read.end()) continue;
+    const bool device = std::ranges::find(kDeviceFields, flag.name) != std::end(kDeviceFields);
+    if (!device && std::ranges::find(read, flag.name) == read.end()) continue;
     if (flag.name == "devices") flag.help = "devices, each a rank with its own threads [1]";
     out.push_back(std::move(flag));
   }

@@ -22,6 +22,7 @@
 #include "tessera/launch/stop_signal.h"
 #include "tessera/models/family.h"
 #include "tessera/models/stop_texts.h"
+#include "tessera/train/evaluation.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/written_sample.h"
 
@@ -34,10 +35,7 @@ RunConfig config_of_writing(const RunConfig& recorded, const RunConfig& request)
   RunConfig out = recorded;
   out.dump_dir.clear();
   out.parallel = {.machine = request.parallel.machine};
-  for (const MachineField& machine : kSampleMachineFields) {
-    const Field& field = *find_field(machine.name).field;
-    set_text(field, out, get_text(field, request), machine.name);
-  }
+  take_device_fields(out, request);
   out.choices = request.choices;
   return out;
 }

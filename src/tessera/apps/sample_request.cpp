@@ -6,6 +6,7 @@
 #include "tessera/apps/result_file.h"
 #include "tessera/base/text.h"
 #include "tessera/config/fields.h"
+#include "tessera/train/evaluation.h"
 
 namespace tessera {
 
@@ -171,13 +172,23 @@ SampleRequest read_sample_request(const Arguments& arguments, const OwnFamilies&
   return out;
 }
 
+/// Where a field's own help speaks of training.
+constexpr std::pair<std::string_view, std::string_view> kHelpsOfWriting[] = {
+    {"devices", "devices, each a rank with its own threads: the product of the next two [1]"},
+    {"pipeline-model-parallel-size",
+     "pipeline stages: the layers are cut into N parts, each on its own devices [1]"},
+    {"f32-products",
+     "how f32 matrices are multiplied: on tiles (amx), or by multiply-adds (fma); auto: the faster "
+     "one on this machine, measured once"},
+};
+
 std::vector<Flag> sample_flags() {
   std::vector<Flag> out = own_flags();
   for (Flag& flag : field_flags()) {
-    const auto* const field =
-        std::ranges::find(kSampleMachineFields, flag.name, &MachineField::name);
-    if (field == std::end(kSampleMachineFields)) continue;
-    if (!field->help.empty()) flag.help = field->help;
+    if (std::ranges::find(kDeviceFields, flag.name) == std::end(kDeviceFields)) continue;
+    for (const auto& [name, help] : kHelpsOfWriting) {
+      if (flag.name == name) flag.help = help;
+    }
     out.push_back(std::move(flag));
   }
   return out;

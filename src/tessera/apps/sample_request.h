@@ -12,29 +12,7 @@
 
 namespace tessera {
 
-/// A field of a run's configuration that says where text is written, not what.
-struct MachineField {
-  std::string_view name;
-  std::string_view help = {};  // empty: the field's own, which may speak of training
-};
-inline constexpr MachineField kSampleMachineFields[] = {
-    {"devices", "devices, each a rank with its own threads: the product of the next two [1]"},
-    {"tensor-model-parallel-size"},
-    {"pipeline-model-parallel-size",
-     "pipeline stages: the layers are cut into N parts, each on its own devices [1]"},
-    {"machine"},
-    {"distributed-timeout"},
-    {"device"},
-    {"threads"},
-    {"graph-optimization"},
-    {"max-isa"},
-    {"amx"},
-    {"f32-products",
-     "how f32 matrices are multiplied: on tiles (amx), or by multiply-adds (fma); auto: the faster "
-     "one on this machine, measured once"},
-    {"pack-weights"}};
-
-/// All flags of the command: its own, and those fields.
+/// All flags of the command: its own, and kDeviceFields.
 std::vector<Flag> sample_flags();
 
 /// What `tessera sample` was asked to do.

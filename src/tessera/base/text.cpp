@@ -57,6 +57,11 @@ std::vector<std::string> split(std::string_view line, char separator) {
   return out;
 }
 
+bool is_one_of(std::string_view words, std::string_view word) {
+  const std::vector<std::string> all = split(words, ' ');
+  return std::ranges::find(all, word) != all.end();
+}
+
 std::string_view trim(std::string_view line) {
   const auto blank = [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; };
   while (!line.empty() && blank(line.front())) line.remove_prefix(1);

@@ -82,6 +82,8 @@ std::string join(const Items& items, std::string_view separator = ", ") {
 }
 
 std::vector<std::string> split(std::string_view line, char separator);
+/// Whether a word is among others, with blanks between.
+bool is_one_of(std::string_view words, std::string_view word);
 std::string_view trim(std::string_view line);
 bool starts_with(std::string_view line, std::string_view prefix);
 

@@ -94,6 +94,15 @@ void InputFile::read(std::int64_t offset, std::span<std::byte> out) const {
   }
 }
 
+std::vector<fs::path> entries_of(const fs::path& folder, std::error_code& error) {
+  std::vector<fs::path> out;
+  for (fs::directory_iterator it(folder, error); !error && it != fs::directory_iterator();
+       it.increment(error))
+    out.push_back(it->path());
+  std::ranges::sort(out);  // folders list in no order
+  return out;
+}
+
 std::string read_file(const std::string& path, Fault fault) {
   const InputFile file(path, fault);
   std::string bytes(static_cast<std::size_t>(file.size()), '\0');
@@ -184,12 +193,10 @@ void AtomicFile::release() {
 void remove_unfinished(const std::string& path) {
   const std::string start = fs::path(path).filename().string() + kPartial;
   std::error_code error;
-  std::vector<fs::path> found;
-  for (auto it = fs::directory_iterator(folder_of(path), error);
-       !error && it != fs::directory_iterator(); it.increment(error)) {
-    if (it->path().filename().string().starts_with(start)) found.push_back(it->path());
+  for (const fs::path& file : entries_of(folder_of(path), error)) {
+    if (file.filename().string().starts_with(start))
+      fs::remove(file, error);  // what stays costs no more than room
   }
-  for (const fs::path& file : found) fs::remove(file, error);  // what stays costs no more than room
 }
 
 void write_atomically(const std::string& path, std::string_view bytes) {
@@ -221,11 +228,8 @@ std::string near_files(const std::string& path) {
                 "', which does not exist");
   if (!fs::is_directory(folder, error)) return text("; there is no folder '", folder, "' either");
   std::vector<std::string> names;
-  for (auto it = fs::directory_iterator(folder, error); !error && it != fs::directory_iterator();
-       it.increment(error)) {
-    names.push_back(it->path().filename().string());
-  }
-  std::sort(names.begin(), names.end());  // folders list in no order; the message should not change
+  for (const fs::path& entry : entries_of(folder, error))
+    names.push_back(entry.filename().string());
   const std::vector<std::string> close = nearest(name, names);
   if (close.empty()) return text("; nothing in '", folder, "' has a name like it");
   return text("; near names in '", folder, "': ", join(close));

@@ -12,9 +12,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <vector>
 
 #include "tessera/base/error.h"
 
@@ -44,6 +47,10 @@ class InputFile {
   int descriptor_ = -1;
   std::int64_t size_ = 0;
 };
+
+/// What lies in a folder, by name. Where `error` is set afterwards, some of it may be missing.
+std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder,
+                                              std::error_code& error);
 
 /// All bytes of a file; an empty file gives "".
 std::string read_file(const std::string& path, Fault fault = Fault::Data);

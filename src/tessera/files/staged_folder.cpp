@@ -38,15 +38,6 @@ bool is_mounted(const std::string& folder) {
 
 std::error_code last_error() { return {errno, std::generic_category()}; }
 
-/// Where `error` is set afterwards, some may be missing.
-std::vector<fs::path> entries_of(const fs::path& folder, std::error_code& error) {
-  std::vector<fs::path> out;
-  for (fs::directory_iterator it(folder, error); !error && it != fs::directory_iterator();
-       it.increment(error))
-    out.push_back(it->path());
-  return out;
-}
-
 /// Removes what lies in `folder`.
 void empty_folder(const fs::path& folder) {
   std::error_code ignored;

@@ -27,11 +27,6 @@ constexpr RopeKey kRopeKeys[] = {
     {"long_factor", &RotaryScaling::long_factor, "longrope", "longrope"},
 };
 
-bool is_among(std::string_view words, std::string_view word) {
-  const std::vector<std::string> all = split(words, ' ');
-  return std::ranges::find(all, word) != all.end();
-}
-
 double number_of(std::string_view key, std::string_view word) {
   double out = 0;
   const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), out);
@@ -80,7 +75,7 @@ std::string shown_value(const std::vector<double>& values) {
 std::span<const RopeKey> rope_keys() { return kRopeKeys; }
 
 bool is_needed_by(const RopeKey& key, RotaryKind kind) {
-  return is_among(key.needs, to_text(kind));
+  return is_one_of(key.needs, to_text(kind));
 }
 
 RotaryScaling rotary_scaling_of(std::string_view given) {
@@ -102,7 +97,7 @@ RotaryScaling rotary_scaling_of(std::string_view given) {
       continue;
     }
     const auto known = std::ranges::find(kRopeKeys, key, &RopeKey::key);
-    require(known != std::end(kRopeKeys) && is_among(known->kinds, to_text(out.kind)), key,
+    require(known != std::end(kRopeKeys) && is_one_of(known->kinds, to_text(out.kind)), key,
             ": positions of ", kRopeType, " ", to_text(out.kind), " do not read it");
     std::visit(PutRopeValue{out, key, word}, known->slot);
     said.push_back(key);

@@ -240,10 +240,7 @@ std::string config_text(const HubFamily& family, const ModelConfig& model,
 std::vector<std::string> files_of(const fs::path& folder) {
   std::vector<std::string> out;
   std::error_code error;
-  for (fs::directory_iterator it(folder, error); !error && it != fs::directory_iterator();
-       it.increment(error))
-    out.push_back(it->path().filename().string());
-  std::ranges::sort(out);
+  for (const fs::path& entry : entries_of(folder, error)) out.push_back(entry.filename().string());
   return out;
 }
 

@@ -7,6 +7,7 @@
 #include "tessera/base/md5.h"
 #include "tessera/base/text.h"
 #include "tessera/files/deep_json.h"
+#include "tessera/files/file.h"
 #include "tessera/token_files/index_digests.h"
 
 namespace tessera {
@@ -48,14 +49,8 @@ std::string find_base(const IndexSet& set) {
   if (fs::is_regular_file(own + kDescription, error)) return own;
   const OrderedJson wanted = without_tokenizers(OrderedJson::parse(set.description));
   const std::string ending = text("-", set.ending, "-", kDescription);
-  std::vector<fs::path> files;
-  for (auto it = fs::directory_iterator(set.folder, error);
-       !error && it != fs::directory_iterator(); it.increment(error)) {
-    if (it->path().filename().string().ends_with(ending)) files.push_back(it->path());
-  }
-  std::ranges::sort(files);
-  for (const fs::path& file : files) {
-    if (!is_description_of(file, wanted)) continue;
+  for (const fs::path& file : entries_of(set.folder, error)) {
+    if (!file.filename().string().ends_with(ending) || !is_description_of(file, wanted)) continue;
     const std::string path = file.string();
     return path.substr(0, path.size() - std::string_view(kDescription).size());
   }

@@ -27,7 +27,7 @@ constexpr std::array kBeginners = {
     "As",   "For",   "After", "However", "His", "Her", "Its",  "Their", "What", "Why"};
 
 template <typename List>
-bool is_one_of(const List& list, std::string_view word) {
+bool is_in(const List& list, std::string_view word) {
   return std::ranges::find(list, word) != list.end();
 }
 
@@ -96,10 +96,10 @@ bool ends_sentence(std::string_view text, std::size_t from, std::size_t to, std:
   const std::string_view before = word_before(text, from);
   std::string small(before);
   for (char& c : small) c = is_capital(c) ? static_cast<char>(c - 'A' + 'a') : c;
-  const bool begins = is_one_of(kBeginners, word_at(text, next));
+  const bool begins = is_in(kBeginners, word_at(text, next));
   if (small == "no" || small == "nos") return !digit(first);  // No. 5, but: she said no.
-  if (is_one_of(kNeverLast, small)) return false;
-  if (is_one_of(kMayBeLast, small) || is_initials(before)) return begins;
+  if (is_in(kNeverLast, small)) return false;
+  if (is_in(kMayBeLast, small) || is_initials(before)) return begins;
   return true;
 }
 

@@ -32,18 +32,6 @@ constexpr std::string_view kDataFields[] = {"text-column",   "text-pair-column",
                                             "skip-bad-rows", "tokenizer",        "tokenizer-type",
                                             "vocab-file",    "merge-file",       "bf16",
                                             "fp16",          "mixed-precision"};
-constexpr std::string_view kDeviceFields[] = {"devices",
-                                              "tensor-model-parallel-size",
-                                              "pipeline-model-parallel-size",
-                                              "machine",
-                                              "distributed-timeout",
-                                              "device",
-                                              "threads",
-                                              "graph-optimization",
-                                              "max-isa",
-                                              "amx",
-                                              "f32-products",
-                                              "pack-weights"};
 
 void take_fields(RunConfig& to, const RunConfig& from, std::span<const std::string_view> names,
                  bool given_alone) {
@@ -261,6 +249,10 @@ PredictionTable written_texts(RankGroup& group, const Evaluation& evaluation, co
 
 }  // namespace
 
+void take_device_fields(RunConfig& to, const RunConfig& from) {
+  take_fields(to, from, kDeviceFields, /*given_alone=*/false);
+}
+
 std::vector<std::string_view> evaluation_fields() {
   return {std::begin(kDataFields), std::end(kDataFields)};
 }
@@ -269,7 +261,7 @@ RunConfig on_devices_of(const RunConfig& config, const RunConfig& asked, std::in
   RunConfig out = config;
   out.dump_dir.clear();
   out.parallel = {.machine = asked.parallel.machine};
-  take_fields(out, asked, kDeviceFields, /*given_alone=*/false);
+  take_device_fields(out, asked);
   out.choices = asked.choices;
   const std::int64_t data = std::max<std::int64_t>(out.parallel.data(), 1);
   out.micro_batch_size = (batch + data - 1) / data;

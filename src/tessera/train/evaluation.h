@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tessera/checkpoint/checkpoint.h"
@@ -29,6 +30,21 @@ struct Evaluation {
   OtherColumns columns = {};            // of the rows, where they are predicted
   std::vector<std::string> notices = {};
 };
+
+/// Fields of a run's configuration that say where a trained model computes, not what.
+inline constexpr std::string_view kDeviceFields[] = {"devices",
+                                                     "tensor-model-parallel-size",
+                                                     "pipeline-model-parallel-size",
+                                                     "machine",
+                                                     "distributed-timeout",
+                                                     "device",
+                                                     "threads",
+                                                     "graph-optimization",
+                                                     "max-isa",
+                                                     "amx",
+                                                     "f32-products",
+                                                     "pack-weights"};
+void take_device_fields(RunConfig& to, const RunConfig& from);
 
 /// Fields of a run's configuration that say how the data is read, and in which floats the model
 /// computes: what a run recorded of them holds unless they are given.

@@ -18,6 +18,7 @@ void use(const HubFamily& family, const ModelConfig& model) {
   if (!problems(model).empty()) return;
   if (std::max(model.layers, model.decoder()) <= kFew)
     check(!hub_tensors(family, model, HubHeads::OfAllTasks).empty(), "no tensors");
+  if (family.only_read) return;
   HubJson told = HubJson::object();
   family.write(model, told);
   const HubConfig written(told.dump(), "written");

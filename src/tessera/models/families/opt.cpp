@@ -8,9 +8,7 @@ namespace {
 
 constexpr ReadField kOptOwnReads[] = {{"ffn-width"}, {"positions"}, {"bias"}};
 constexpr auto kOptReads = joined(kDecoderReads, kOptOwnReads);
-constexpr ReadField kOptLmReads[] = {
-    {"tied-head"}, {"reset-position-ids"}, {"reset-attention-mask"}};
-constexpr FamilyTask kOptTasks[] = {{kCausalLm, causal_lm, kOptLmReads}, kCausalClassifier};
+constexpr FamilyTask kOptTasks[] = {{kCausalLm, causal_lm, kGptLmReads}, kCausalClassifier};
 
 }  // namespace
 

@@ -98,6 +98,7 @@ inline constexpr HubKey kMegatronLmKeys[] = {
     hub_off("attention_output_gate", kMegatronLmOther),
     hub_off("embedding_multiplier", kMegatronLmOther),
     hub_off("experimental_attention_variant", kMegatronLmOther),
+    hub_off("glu_linear_offset", kMegatronLmOther),
     hub_off("heterogeneous_layers_config_path", kMegatronLmOther),
     hub_off("heterogeneous_layers_config_encoded_json", kMegatronLmOther),
     hub_off("hybrid_override_pattern", kMegatronLmOther),
@@ -108,6 +109,7 @@ inline constexpr HubKey kMegatronLmKeys[] = {
     hub_off("no_rope_freq", kMegatronLmOther),
     hub_off("quick_geglu", kMegatronLmOther),
     hub_off("retro_add_retriever", kMegatronLmOther),
+    hub_off("rotary_seq_len_interpolation_factor", kMegatronLmOther),
     hub_off("window_size", kMegatronLmOther),
     {.key = "softmax_type",
      .use = HubUse::Must,
@@ -171,7 +173,6 @@ void require_layout(const HubConfig& from);
 void require_usual_heads(const HubConfig& from, const ModelConfig& model);
 /// What kMegatronLmGptKeys say. Errors: HubConfig's; a layout that is not read.
 void read_megatron_lm_gpt(const HubConfig& from, ModelConfig& to);
-void write_megatron_lm_gpt(const ModelConfig& from, HubJson& to);
 
 constexpr HubFamily megatron_lm_folders(HubFamily with) {
   with.prefix = "language_model.";

@@ -48,10 +48,6 @@ void read_megatron_lm_bert(const HubConfig& from, ModelConfig& to) {
   to.activation = is_on(from, "bias_gelu_fusion", true) ? "gelu_new" : "gelu";
 }
 
-void write_megatron_lm_bert(const ModelConfig& from, HubJson& to) {
-  to["bias_gelu_fusion"] = from.activation == "gelu_new";
-}
-
 constexpr HubClass kMegatronLmBertClasses[] = {{TaskHead::PreTraining, "BertModel"}};
 
 }  // namespace
@@ -66,7 +62,6 @@ extern constinit const HubFamily kHubMegatronLmBert = megatron_lm_folders({
     .ties = kMegatronLmBertTies,
     .keys = kMegatronLmBertBlocks,
     .read = read_megatron_lm_bert,
-    .write = write_megatron_lm_bert,
 });
 
 }  // namespace tessera

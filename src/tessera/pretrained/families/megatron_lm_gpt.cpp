@@ -55,12 +55,6 @@ void read_megatron_lm_gpt(const HubConfig& from, ModelConfig& to) {
   to.kv_heads = grouped ? from.whole("num_query_groups", 1, 1'000'000) : 0;
 }
 
-void write_megatron_lm_gpt(const ModelConfig& from, HubJson& to) {
-  to["untie_embeddings_and_output_weights"] = !from.tied_head;
-  to["group_query_attention"] = from.kv_heads > 0;
-  to["num_query_groups"] = from.groups();
-}
-
 extern constinit const HubFamily kHubMegatronLmGpt = megatron_lm_folders({
     .model_type = "megatron-lm-gpt",
     .classes = kMegatronLmGptClasses,
@@ -71,7 +65,6 @@ extern constinit const HubFamily kHubMegatronLmGpt = megatron_lm_folders({
     .ties = kMegatronLmGptTies,
     .keys = kMegatronLmGptBlocks,
     .read = read_megatron_lm_gpt2,
-    .write = write_megatron_lm_gpt,
     .grouped_queries = true,
     .ends_by_padding = true,
 });

@@ -60,11 +60,6 @@ void read_megatron_lm_llama(const HubConfig& from, ModelConfig& to) {
   to.head_width = usual ? 0 : width;
 }
 
-void write_megatron_lm_llama(const ModelConfig& from, HubJson& to) {
-  write_megatron_lm_gpt(from, to);
-  if (from.head_width > 0) to["kv_channels"] = from.head_width;
-}
-
 }  // namespace
 
 extern constinit const HubFamily kHubMegatronLmLlama = megatron_lm_folders({
@@ -77,7 +72,6 @@ extern constinit const HubFamily kHubMegatronLmLlama = megatron_lm_folders({
     .ties = kMegatronLmGptTies,
     .keys = kMegatronLmLlamaBlocks,
     .read = read_megatron_lm_llama,
-    .write = write_megatron_lm_llama,
     .grouped_queries = true,
     .ends_by_padding = true,
 });

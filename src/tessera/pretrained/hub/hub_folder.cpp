@@ -67,11 +67,8 @@ struct FoundWeights {
 FoundWeights other_weights(const std::string& folder) {
   FoundWeights out;
   std::error_code error;
-  std::vector<std::string> names;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
-    names.push_back(entry.path().filename().string());
-  std::ranges::sort(names);
-  for (const std::string& name : names) {
+  for (const fs::path& entry : entries_of(folder, error)) {
+    const std::string name = entry.filename().string();
     const auto like = [&](std::string_view pattern) { return matches(pattern, name); };
     if (std::ranges::any_of(kNoWeights, like)) continue;
     const auto kind = std::ranges::find_if(kOtherWeights, like, &OtherWeights::pattern);
@@ -95,11 +92,11 @@ std::string base_of_adapter(const std::string& folder) {
 /// Tessera write it too.
 bool has_shards_of_megatron(const fs::path& folder) {
   std::error_code error;
-  return std::ranges::any_of(fs::directory_iterator(folder, error), [&](const auto& entry) {
-    const std::string name = entry.path().filename().string();
+  return std::ranges::any_of(entries_of(folder, error), [&](const fs::path& entry) {
+    const std::string name = entry.filename().string();
     if (name.starts_with("mp_rank_") || name.ends_with(".distcp")) return true;
-    return (name.starts_with("iter_") || name == "release") && entry.is_directory(error) &&
-           has_shards_of_megatron(entry.path());
+    return (name.starts_with("iter_") || name == "release") && fs::is_directory(entry, error) &&
+           has_shards_of_megatron(entry);
   });
 }
 
@@ -128,9 +125,8 @@ void refuse_other_folder(const std::string& folder) {
   if (has("modules.json")) {
     std::string model = "0_Transformer";
     std::error_code ignored;
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder, ignored)) {
-      if (fs::is_regular_file(entry.path() / "config.json", ignored))
-        model = entry.path().filename().string();
+    for (const fs::path& entry : entries_of(folder, ignored)) {
+      if (fs::is_regular_file(entry / "config.json", ignored)) model = entry.filename().string();
     }
     fail(Fault::Data, "'", folder, "' is a folder of sentence-transformers, whose model is in a ",
          "subfolder; give '", (fs::path(folder) / model).string(), "'");

@@ -8,11 +8,6 @@
 
 namespace tessera {
 
-bool is_one_of(std::string_view words, std::string_view word) {
-  const std::vector<std::string> all = split(words, ' ');
-  return std::ranges::find(all, word) != all.end();
-}
-
 namespace {
 
 constexpr std::int64_t kMostOfSize = 1'000'000'000'000;

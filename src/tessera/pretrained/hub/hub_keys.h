@@ -21,9 +21,6 @@ using HubSlot = std::variant<std::monostate, std::int64_t ModelConfig::*, double
 /// monostate: none.
 using HubValue = std::variant<std::monostate, std::int64_t, double, bool, std::string_view>;
 
-/// Whether a word is among others, with blanks between.
-bool is_one_of(std::string_view words, std::string_view word);
-
 enum class HubUse {
   Field,  // it goes to `slot`
   Rate,   // the same, a share from 0 to below 1
