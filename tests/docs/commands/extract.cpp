@@ -186,11 +186,13 @@ std::vector<std::string> not_printed(const std::vector<std::string>& shown,
                                      const std::string& printed) {
   static const std::regex number(
       R"([+-]?[0-9][0-9.,:]*(e[+-]?[0-9]+)?( ([KMGT]i)?B\b| [kMGT]?FLOP\b)?)"),
-      blanks(" +"), dots(R"(\.\.\.)"), plural(R"(([a-z])s\b)");
+      blanks(" +"), dots(R"(\.\.\.)"), plural(R"(([a-z])s\b)"),
+      share(R"(#%| -(?= ))");  // "MFU 49%", or "MFU -" where a busy machine told too little
   const auto plain = [](const std::string& line) {
     // Dots behind a number are no part of it.
     std::string out = std::regex_replace(std::regex_replace(line, dots, " ... "), plural, "$1");
-    out = std::regex_replace(std::regex_replace(out, number, "#"), blanks, " ");
+    out = std::regex_replace(std::regex_replace(out, number, "#"), share, " #");
+    out = std::regex_replace(out, blanks, " ");
     const std::size_t begin = out.find_first_not_of(' ');
     return begin == std::string::npos ? ""
                                       : out.substr(begin, out.find_last_not_of(' ') + 1 - begin);
