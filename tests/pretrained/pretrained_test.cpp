@@ -383,6 +383,24 @@ TEST(HubLlama, BaseOfPositions) {
   EXPECT_EQ(base(R"({"rope_theta": 5e5, "rope_scaling": {"rope_type": "default"}})"), 500'000);
 }
 
+/// What transformers reads otherwise than it stands there.
+TEST(HubFamilies, ReadsKeysAsTransformersDoes) {
+  const auto read = [](const char* type, const std::string& keys) {
+    const HubConfig config("{" + keys + "}", "c");
+    return read_hub_model(*hub_family_of(type), config, TaskGiven::No).config;
+  };
+  const char* const published = R"("hidden_act": "gelu", "hidden_activation": null)";
+  EXPECT_EQ(read("gemma", published), read("gemma", R"("hidden_act": "gelu_pytorch_tanh")"));
+  const auto neox = [&](const char* rope) {
+    return read("gpt_neox", text(R"("rotary_emb_base": 333, "partial_rotary_factor": 1.0,
+                                    "rope_parameters": )",
+                                 rope));
+  };
+  EXPECT_EQ(neox(R"({"rope_type": "linear", "factor": 2.0})").rope_base, 333);
+  EXPECT_EQ(neox(R"({"rope_type": "default", "rope_theta": 50.0})").rope_base, 50);
+  EXPECT_EQ(neox("null").rotary_share, 0.25);
+}
+
 /// Scaled positions, in both places; numbers that a file leaves out are those of the model.
 TEST(HubLlama, ScaledPositions) {
   const auto scaling = [](const std::string& rope, const std::string& more = "") {
@@ -630,52 +648,6 @@ TEST(HubBart, LogitsHaveNoBias) {
       << message;
   weights.erase("final_logits_bias");
   expect_parameters(PretrainedModel::open(folder_with(folder, "bart", weights)), golden("bart"));
-}
-
-/// transformers adds a bias to the logits of a tied head too; nothing is added here.
-TEST(HubPhi, ATiedHeadHasNoBias) {
-  for (const char* const family : {"phi", "gptj"}) {
-    const TestFolder folder;
-    const SafetensorsFile file(
-        repo_file(text("tests/golden/families/", family, "/model.safetensors")));
-    HubJson json = HubJson::parse(
-        read_file(repo_file(text("tests/golden/families/", family, "/config.json"))));
-    json["tie_word_embeddings"] = true;
-    write_atomically(folder / "config.json", json.dump());
-    const auto opened = [&](float bias) {
-      std::vector<HostTensor> tensors;
-      std::vector<TensorSource> sources;
-      std::vector<std::string> names;
-      for (const StoredTensor& stored : file.tensors()) {
-        if (stored.name == "lm_head.weight") continue;
-        names.push_back(stored.name);
-        tensors.push_back(file.load(stored.name));
-        if (stored.name != "lm_head.bias") continue;
-        for (std::int64_t i = 0; i < tensors.back().numel(); ++i) tensors.back().set(i, 0);
-        tensors.back().set(7, bias);
-      }
-      for (std::size_t i = 0; i < names.size(); ++i)
-        sources.push_back(TensorSource::of(names[i], tensors[i].type(), tensors[i].bytes()));
-      write_safetensors(folder / "model.safetensors", std::move(sources), {{"format", "pt"}});
-      return PretrainedModel::open(folder.path());
-    };
-    const std::string message = message_of([&] { opened(0.5); });
-    EXPECT_NE(message.find("tensor 'lm_head.bias' has 0.5 as element 7"), std::string::npos)
-        << message;
-    const PretrainedModel zeros = opened(0);
-    EXPECT_TRUE(zeros.notices().empty()) << join(zeros.notices());
-    EXPECT_TRUE(zeros.config().tied_head);
-    const ParameterReader reader{[&](std::string_view name) -> const Shape* {
-                                   const auto found = zeros.parameters().find(name);
-                                   return found == zeros.parameters().end() ? nullptr
-                                                                            : &found->second;
-                                 },
-                                 [&](std::string_view name, std::span<float> out) {
-                                   read_whole(zeros, name, std::as_writable_bytes(out));
-                                 }};
-    save_pretrained(folder / "out", zeros.config(), reader, {});
-    EXPECT_NE(SafetensorsFile(folder / "out/model.safetensors").find("lm_head.bias"), nullptr);
-  }
 }
 
 TEST(HubErrors, NameWhatIsWrong) {

@@ -242,6 +242,11 @@ Value causal_transformer(const ModelConfig& c, TransformerLayer layer, Value ids
   if (c.tied_head) {
     const Scope scope(ids.builder(), "head");
     out = matmul(x, token, {.trans_b = true});
+    if (c.family->head_bias) {
+      const Shape shape{c.vocabulary};
+      out = out + ids.builder().state("bias", {DType::F32, shape, {}}, Role::Parameter,
+                                      zeros_init().of(shape));
+    }
   } else {
     out = linear(x, "head", c.vocabulary, {c.family->head_bias, init_of(c)});
   }

@@ -95,7 +95,7 @@ struct ModelFamily {
   TransformerLayer layer = {};
   bool first_sees_all = false;  // of each `global_every` layers; else the last sees all
   // Of causal models:
-  bool head_bias = false;             // of a head that is not tied
+  bool head_bias = false;             // logits have one, tied or not
   bool slopes = false;                // distances are known by alibi_slopes, in place of positions
   bool table_norm = false;            // rows of tokens are normed
   bool scaled_table = false;          // rows of tokens are multiplied by the root of their width

@@ -148,8 +148,7 @@ std::vector<OutgoingTensor> outgoing(const HubFamily& family, const ModelConfig&
       out[known->second].add(tensor);
   }
   for (const HubConstant& constant : family.constants) {
-    const bool is_in = constant.is_in == nullptr || constant.is_in(model);
-    if (!is_in || !constant.is_written) continue;
+    if (!constant.is_written) continue;
     out.emplace_back(HubTensor{"", std::string(constant.name)}, constant.shape(model), model);
     out.back().fill(constant.at);
   }

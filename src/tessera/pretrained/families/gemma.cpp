@@ -16,7 +16,22 @@ constexpr auto kGemmaKeys = hub_rotary_keys({.width = 3072,
                                              .vocabulary = 256000,
                                              .context = 8192,
                                              .tied = true});
-constexpr HubKey kGemmaOwnKeys[] = {hub_activation("hidden_act", "gelu_pytorch_tanh")};
+// The first files say gelu, by which transformers too means the other, and repeat it.
+constexpr std::string_view kGemmaGelu = "gelu_pytorch_tanh gelu";
+constexpr HubKey kGemmaOwnKeys[] = {
+    {.key = "hidden_act",
+     .use = HubUse::Must,
+     .standard = "gelu_pytorch_tanh",
+     .must = "gelu_pytorch_tanh",
+     .words = kGemmaGelu},
+    {.key = "hidden_activation",
+     .use = HubUse::Must,
+     .standard = "gelu_pytorch_tanh",
+     .null = "gelu_pytorch_tanh",
+     .must = "gelu_pytorch_tanh",
+     .words = kGemmaGelu,
+     .write = HubWrite::Never},
+};
 constexpr std::span<const HubKey> kGemmaBlocks[] = {kGemmaKeys, kGemmaShared, kGemmaOwnKeys};
 
 constexpr HubClass kGemmaClasses[] = {

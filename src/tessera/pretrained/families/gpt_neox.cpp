@@ -50,11 +50,22 @@ constexpr HubKey kGptNeoxOwnKeys[] = {
 };
 constexpr std::span<const HubKey> kGptNeoxBlocks[] = {kGptNeoxKeys, kGptNeoxOwnKeys};
 
-/// Files before version 5 have rotary_pct and rotary_emb_base.
+/// Whether the object of positions that counts says their base.
+bool says_base(const HubConfig& from) {
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    if (from.has(key) && !from.json()[key].empty()) return from.json()[key].contains("rope_theta");
+  }
+  return false;
+}
+
+/// Files before version 5 have rotary_pct and rotary_emb_base. Beside the object of positions
+/// transformers reads the share of channels by this name alone.
 void read_gpt_neox(const HubConfig& from, ModelConfig& to) {
   if (from.has("rotary_pct")) to.rotary_share = from.number("rotary_pct", 0, 1);
-  read_rotary(from, to);
-  if (from.has("rotary_emb_base") && !from.has("rope_parameters"))
+  HubJson json = from.json();
+  json.erase("partial_rotary_factor");
+  read_rotary(HubConfig(json.dump(), from.path()), to);
+  if (from.has("rotary_emb_base") && !says_base(from))
     to.rope_base = from.number("rotary_emb_base", 1, 1e12);
 }
 

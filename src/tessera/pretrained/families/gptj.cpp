@@ -22,10 +22,7 @@ constexpr HubName kGptjNames[] = {
     {"layers.#.mlp.down", "transformer.h.#.mlp.fc_out"},
     {"norm", "transformer.ln_f"},
     {.ours = "head.weight", .theirs = "lm_head.weight", .heads = TaskHead::CausalLm},
-    {.ours = "head.bias",
-     .theirs = "lm_head.bias",
-     .is_in = has_own_head,
-     .heads = TaskHead::CausalLm},
+    {.ours = "head.bias", .theirs = "lm_head.bias", .heads = TaskHead::CausalLm},
     {.ours = "score.weight", .theirs = "score.weight", .heads = TaskHead::SequenceClassification},
 };
 constexpr HubTie kGptjTies[] = {
@@ -90,7 +87,6 @@ extern constinit const HubFamily kHubGptj = {
     .names = kGptjNames,
     .ties = kGptjTies,
     .unread = kGptjUnread,
-    .constants = kHubTiedHeadBias,
     .keys = kGptjBlocks,
     .read = read_gptj,
     .write = write_gptj,

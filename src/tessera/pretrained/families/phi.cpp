@@ -14,10 +14,7 @@ constexpr HubName kPhiOwn[] = {
     {"layers.#.mlp.up", "model.layers.#.mlp.fc1"},
     {"layers.#.mlp.down", "model.layers.#.mlp.fc2"},
     {"norm", "model.final_layernorm"},
-    {.ours = "head.bias",
-     .theirs = "lm_head.bias",
-     .is_in = has_own_head,
-     .heads = TaskHead::CausalLm},
+    {.ours = "head.bias", .theirs = "lm_head.bias", .heads = TaskHead::CausalLm},
 };
 constexpr auto kPhiNames = joined(kHubDecoderNames, kPhiOwn);
 constexpr std::string_view kPhiUnread[] = {"layers.*.self_attn.rotary_emb.inv_freq"};
@@ -54,7 +51,6 @@ extern constinit const HubFamily kHubPhi = {
     .names = kPhiNames,
     .ties = kHubRotaryTies,
     .unread = kPhiUnread,
-    .constants = kHubTiedHeadBias,
     .keys = kPhiBlocks,
     .read = [](const HubConfig& from, ModelConfig& to) { read_rotary(from, to); },
     .write = write_rotary,

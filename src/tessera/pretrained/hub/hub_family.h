@@ -81,7 +81,6 @@ struct HubConstant {
   };
   double within = 0;
   bool is_written = true;
-  bool (*is_in)(const ModelConfig& model) = nullptr;  // which models have it; null: all
 };
 
 /// Other versions of the program that wrote a folder say `from` within names.

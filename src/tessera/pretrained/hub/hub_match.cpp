@@ -189,7 +189,6 @@ void Matcher::add(const HubTensor& tensor) {
 }
 
 void Matcher::check_constant(const HubConstant& constant) {
-  if (constant.is_in != nullptr && !constant.is_in(model_.config)) return;
   const std::string name = names_.find(constant.name);
   if (name.empty()) return;
   used_.insert(name);

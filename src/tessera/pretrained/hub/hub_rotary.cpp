@@ -52,7 +52,7 @@ std::string scaling_text(const HubConfig& rope, const HubConfig& from, const Mod
 /// Base, share of channels and scaling of one kind of layers.
 void read_rope(const HubConfig& rope, const HubConfig& from, ModelConfig& to) {
   if (rope.find("rope_theta") != nullptr) to.rope_base = rope.number("rope_theta", 1, 1e12);
-  if (rope.find("partial_rotary_factor") != nullptr)
+  if (rope.has("partial_rotary_factor"))
     to.rotary_share = rope.number("partial_rotary_factor", 0, 1);
   if (to.rotary_share != 1 && !reads_field(*to.family, "rotary-share"))
     rope.refuse("partial_rotary_factor", "all channels of a head are rotated here");

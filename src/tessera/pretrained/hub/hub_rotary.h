@@ -25,7 +25,6 @@ inline constexpr auto has_proj_bias = has_bias<&TransformerLayer::proj_bias>;
 inline constexpr auto has_ffn_bias = has_bias<&TransformerLayer::ffn_bias>;
 inline constexpr auto has_head_norm = in_layer<&TransformerLayer::head_norm>;
 inline constexpr auto has_norm_out = in_layer<&TransformerLayer::norm_out>;
-inline bool has_own_head(const ModelConfig& model) { return !model.tied_head; }
 inline bool lacks_norm_out(const ModelConfig& model) { return !has_norm_out(model); }
 
 /// Table of tokens, heads, and the parts of attention whose names many families share.
@@ -91,16 +90,6 @@ inline constexpr HubTie kHubRotaryTies[] = {
 
 // Frequencies of positions, which older files hold.
 inline constexpr std::string_view kHubRotaryUnread[] = {"layers.*.self_attn.rotary_emb.inv_freq"};
-
-/// Of families whose heads have a bias: a head that is tied has none here, and theirs has.
-inline constexpr HubConstant kHubTiedHeadBias[] = {
-    {.name = "lm_head.bias",
-     .why = "zeros, as a tied head has no bias here",
-     .shape = [](const ModelConfig& model) -> Shape { return {model.vocabulary}; },
-     .is_in =
-         [](const ModelConfig& model) {
-           return model.tied_head && family_task(model).hub_head == TaskHead::CausalLm;
-         }}};
 
 /// What transformers takes where a key is missing.
 struct HubRotaryStandard {
