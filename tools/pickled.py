@@ -41,6 +41,7 @@ def run(convert, parser):
 def load(path, trust):
     """A checkpoint, its tensors on the processor. Without `trust` nothing of the file runs: PyTorch makes tensors, and of
     other objects only those below."""
+    require(not path.is_dir(), f"'{path}' is a folder; give the file in it, such as model.pt")
     require(path.is_file(), f"'{path}' is not there")
     allowed = harmless()
     while True:

@@ -365,6 +365,9 @@ def fairseq():
     tried("a head that differs", model, "roberta_base", ROBERTA, said="encoder.lm_head.weight differs")
     for name in ("transformer_wmt_en_de", "transformer_lm_gpt", "mbart_large", "wav2vec2"):
         tried(name, model, name, ROBERTA, said=f"architecture '{name}'")
+    with tempfile.TemporaryDirectory() as folder:
+        done = convert("convert_fairseq.py", folder, pathlib.Path(folder) / "out")
+        expect(done.returncode == 1 and "is a folder; give the file in it" in done.stderr, "a folder printed", done.stderr)
 
 
 if __name__ == "__main__":
