@@ -41,12 +41,13 @@ def document(model, specials, **parts):
             "post_processor": None, "decoder": None, "model": model, **parts}
 
 
-def sentence_piece(kind):
+def sentence_piece(kind, **names):
     lines = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(["the cat sat on the mat", "hello world", "Hello World the CAT sat", "na\u00efve caf\u00e9 ab abc", "a bad cab"] * 20),
         model_writer=lines, vocab_size=52, model_type=kind, normalization_rule_name="identity", hard_vocab_limit=False, num_threads=1,
-        pad_id=0, unk_id=1, bos_id=2, eos_id=3, control_symbols=["[CLS]", "[SEP]"], user_defined_symbols=["[MASK]"], minloglevel=2)
+        **{"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, "control_symbols": ["[CLS]", "[SEP]"], "user_defined_symbols": ["[MASK]"], **names},
+        minloglevel=2)
     return lines.getvalue()
 
 
@@ -65,6 +66,10 @@ def bases():
     proto = sentencepiece.SentencePieceProcessor(model_proto=uni)
     unigram = {"type": "Unigram", "unk_id": 1, "vocab": [[proto.IdToPiece(i), proto.GetScore(i)] for i in range(proto.GetPieceSize())],
                "byte_fallback": False}
+    uni_deberta = sentence_piece("unigram", pad_piece="[PAD]", bos_id=1, bos_piece="[CLS]", eos_id=2, eos_piece="[SEP]", unk_id=3, unk_piece="[UNK]",
+                                 control_symbols=[])
+    uni_pegasus = sentence_piece("unigram", eos_id=1, bos_id=-1, unk_id=2, control_symbols=[], user_defined_symbols=[])
+    pieces_of = lambda first: {**unigram, "vocab": first + [[c, -3.0] for c in ["\u2581", *LETTERS, "\u2581the", "\u2581ab", "\u2581Hello", "\u00e9"]]}
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     marks = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True}
     bert = document(wordpiece, {i: words[i] for i in range(5)},
@@ -75,6 +80,21 @@ def bases():
     roberta = document(bpe, {i: pieces[i] for i in range(5)}, pre_tokenizer=level, decoder=dict(level),
                        post_processor={"type": "RobertaProcessing", "sep": ["</s>", 2], "cls": ["<s>", 0], "trim_offsets": True, "add_prefix_space": True})
     t5 = document(unigram, {0: "<pad>", 3: "</s>"}, pre_tokenizer=marks, decoder=dict(marks))
+    gemma_pieces = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>", "</s>", "<0xE2>", "<0xC3>", "<0x0A>"] + LETTERS + ["\u2581", "he", "\u2581t", "\u2581the", "\u2581\u2581"]
+    gemma = document({**bpe, "unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True, "vocab": {t: i for i, t in enumerate(gemma_pieces)},
+                      "merges": ["h e", "\u2581 t", "\u2581t he", "\u2581 \u2581"]}, {i: gemma_pieces[i] for i in range(5)},
+                     post_processor={"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<bos>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+                                     "pair": [{"SpecialToken": {"id": "<bos>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+                                     "special_tokens": {"<bos>": {"id": "<bos>", "ids": [2], "tokens": ["<bos>"]}}})
+    mpnet_words = ["<s>", "<pad>", "</s>", "[UNK]", *words, "<mask>"]
+    mpnet_txt = "\n".join(mpnet_words) + "\n"
+    mpnet = document({**wordpiece, "vocab": {w: i for i, w in enumerate(dict.fromkeys(mpnet_words))}}, {i: mpnet_words[i] for i in range(3)})
+    camembert = document(pieces_of([["<s>NOTUSED", 0.0], ["<pad>", 0.0], ["</s>NOTUSED", 0.0], ["<unk>", 0.0], ["<unk>NOTUSED", -100.0], ["<s>", 0.0], ["</s>", 0.0],
+                                    ["<mask>", 0.0]]), {1: "<pad>", 5: "<s>", 6: "</s>", 7: "<mask>"}, pre_tokenizer=marks, decoder=dict(marks))
+    deberta = document(pieces_of([["[PAD]", 0.0], ["[CLS]", 0.0], ["[SEP]", 0.0], ["[UNK]", 0.0]]), {0: "[PAD]", 1: "[CLS]", 2: "[SEP]", 3: "[UNK]"},
+                       pre_tokenizer=marks, decoder=dict(marks))
+    pegasus = document(pieces_of([["<pad>", 0.0], ["</s>", 0.0], ["<mask_1>", 0.0], ["<mask_2>", 0.0], ["<unk_2>", -100.0], ["<unk_3>", -100.0], ["<unk_4>", -100.0],
+                                  ["<unk>", 0.0]]), {0: "<pad>", 1: "</s>"}, pre_tokenizer=marks, decoder=dict(marks))
     vocab_txt = "\n".join(words) + "\n"
     vocab_json, merges_txt = json.dumps(vocabulary), "#version: 0.2\n" + "\n".join(merges) + "\n"
     roles = {"bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>", "pad_token": "<pad>", "cls_token": "<s>", "sep_token": "</s>",
@@ -118,6 +138,20 @@ def bases():
         "llama-model-new": {"tokenizer.model": spm_bpe, "config.json": {"model_type": "llama"}, "tokenizer_config.json": {"tokenizer_class": "LlamaTokenizerFast", "add_prefix_space": False}},
         "unigram-file": {"tokenizer.model": uni, "tokenizer_config.json": {"tokenizer_class": "PreTrainedTokenizerFast", "legacy": False, "add_bos_token": True}},
         "xlmr-model": {"sentencepiece.bpe.model": uni, "tokenizer_config.json": {"tokenizer_class": "XLMRobertaTokenizer"}},
+        "gemma-json": {"tokenizer.json": gemma, "tokenizer_config.json": {"tokenizer_class": "GemmaTokenizer", "add_bos_token": True, "eos_token": "</s>"}},
+        "gemma-json-type": {"tokenizer.json": gemma, "config.json": {"model_type": "gemma2"}},
+        "mpnet-txt": {"vocab.txt": mpnet_txt, "tokenizer_config.json": {"tokenizer_class": "MPNetTokenizer", "do_lower_case": True, "strip_accents": False}},
+        "mpnet-json": {"tokenizer.json": mpnet, "tokenizer_config.json": {"tokenizer_class": "MPNetTokenizer", "mask_token": {"__type": "AddedToken",
+                       **token("<mask>", lstrip=True)}}},
+        "camembert-model": {"sentencepiece.bpe.model": uni, "config.json": {"model_type": "camembert"}},
+        "camembert-json": {"tokenizer.json": camembert, "tokenizer_config.json": {"tokenizer_class": "CamembertTokenizer", "add_prefix_space": True,
+                           "additional_special_tokens": ["<s>NOTUSED"]}},
+        "deberta-model": {"spm.model": uni_deberta, "tokenizer_config.json": {"do_lower_case": False, "vocab_type": "spm"}, "config.json": {"model_type": "deberta-v2"}},
+        "deberta-json": {"tokenizer.json": deberta, "tokenizer_config.json": {"tokenizer_class": "DebertaV2Tokenizer", "do_lower_case": True,
+                         "split_by_punct": True, "add_prefix_space": False, "unk_id": 1}},
+        "pegasus-model": {"spiece.model": uni_pegasus, "tokenizer_config.json": {"tokenizer_class": "PegasusTokenizer"}},
+        "pegasus-json": {"tokenizer.json": pegasus, "tokenizer_config.json": {"tokenizer_class": "PegasusTokenizer", "offset": 5, "mask_token_sent": "<mask_1>",
+                         "mask_token": "<mask_2>", "additional_special_tokens": ["<mask_1>", "<unk_2>"]}},
         "llama-bytes": {"tokenizer.json": gpt2, "tokenizer_config.json": {"tokenizer_class": "LlamaTokenizer", "eos_token": "</s>", "legacy": False}},
     }
 

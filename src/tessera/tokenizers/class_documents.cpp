@@ -7,6 +7,7 @@
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/tokenizers/class_names.h"
+#include "tessera/tokenizers/class_parts.h"
 #include "tessera/tokenizers/documents.h"
 #include "tessera/tokenizers/files.h"
 
@@ -16,73 +17,9 @@ namespace {
 
 using nlohmann::json;
 
-/// What a class is made of: the vocabulary and what the files say beside it.
-struct ClassParts {
-  Settings& settings;
-  json model;     // with vocabulary and merges, of tokenizer.json or other files
-  json charsmap;  // a Precompiled normalizer, or null
-  bool from_model = false;
-
-  JsonPart keys() const { return settings.part(); }
-  /// The token of a role that the class cannot do without.
-  std::string need(const char* role) const {
-    const TokenText* const token = settings.role(role);
-    if (token == nullptr)
-      keys().bad("\"", role, "\" is null, but tokenizer_class ", settings.class_name,
-                 " requires it; give the token");
-    return token->content;
-  }
-};
-
-json metaspace(const char* scheme, bool split) {
-  return {{"type", "Metaspace"},
-          {"replacement", "\u2581"},
-          {"prepend_scheme", scheme},
-          {"split", split}};
-}
-
-json sequence(const char* key, json parts) {
-  return {{"type", "Sequence"}, {key, std::move(parts)}};
-}
-
-json replacing(const char* what, const char* by) {
-  return {{"type", "Replace"}, {"pattern", {{"String", what}}}, {"content", by}};
-}
-
 json byte_level(const ClassParts& parts) {
   return {{"type", "ByteLevel"},
           {"add_prefix_space", parts.keys().flag("add_prefix_space", false)}};
-}
-
-/// Words behind white space, each with the mark of a word's begin.
-json marked_words(const ClassParts& parts) {
-  const bool prefix = parts.keys().flag("add_prefix_space", true);
-  return sequence("pretokenizers",
-                  {{{"type", "WhitespaceSplit"}}, metaspace(prefix ? "always" : "never", true)});
-}
-
-/// "@bos_token $A ...": roles, the texts A and B with their type ids, and tokens as they are.
-json frame_of(const ClassParts& parts, std::string_view single, std::string_view pair) {
-  json out = {{"type", "TemplateProcessing"}, {"special_tokens", json::object()}};
-  const auto list = [&](std::string_view form) {
-    json items = json::array();
-    for (const std::string& word : split(form, ' ')) {
-      const std::size_t colon = word.rfind(':');
-      const int type = word.substr(colon + 1) == "1" ? 1 : 0;
-      const std::string name = word.substr(0, colon);
-      if (name == "A" || name == "B") {
-        items.push_back({{"Sequence", {{"id", name}, {"type_id", type}}}});
-        continue;
-      }
-      const std::string token = parts.need(name.c_str());
-      items.push_back({{"SpecialToken", {{"id", token}, {"type_id", type}}}});
-      out["special_tokens"][token] = {{"id", token}};  // its ids: add_settings
-    }
-    return items;
-  };
-  out["single"] = list(single);
-  out["pair"] = list(pair);
-  return out;
 }
 
 void build_bert(ClassParts& parts, json& out) {
@@ -143,66 +80,25 @@ void build_llama(ClassParts& parts, json& out) {
   out["model"] = {{"type", "BPE"}, {"fuse_unk", true}, {"byte_fallback", true}};
 }
 
-void build_t5(ClassParts& parts, json& out) {
-  Settings& settings = parts.settings;
-  const std::int32_t count = settings.part().number("extra_ids", 100);
-  if (count > 100'000)
-    settings.part().bad("\"extra_ids\" is ", count, "; more than 100000 are not read");
-  const auto name = [](std::int32_t i) { return text("<extra_id_", i, ">"); };
-  if (parts.from_model) {
-    for (std::int32_t i = count; i-- > 0;) parts.model["vocab"].push_back({name(i), 0.0});
-  }
-  if (!settings.additional) settings.additional.emplace();
-  std::vector<TokenText>& tokens = *settings.additional;
-  const auto named = std::ranges::count_if(tokens, [](const TokenText& token) {
-    return token.content.find("<extra_id_") != std::string::npos;
-  });
-  if (named > 0 && count > 0 && named != count)
-    settings.part().bad("\"extra_ids\" is ", count, " but ", named,
-                        " tokens <extra_id_0> and so on are named; make both agree");
-  for (std::int32_t i = 0; named == 0 && i < count; ++i) tokens.push_back({.content = name(i)});
-  out["normalizer"] = parts.charsmap;
-  out["pre_tokenizer"] =
-      sequence("pretokenizers", {{{"type", "WhitespaceSplit"}}, metaspace("always", true)});
-  out["decoder"] = metaspace("always", true);
-  out["model"] = {{"type", "Unigram"}, {"unk_id", 2}};
-  out["post_processor"] = frame_of(parts, "A:0 eos_token:0", "A:0 eos_token:0 B:0 eos_token:0");
+void build_mpnet(ClassParts& parts, json& out) {
+  build_bert(parts, out);
+  parts.take_blanks_before("mask_token");
+  out["post_processor"] = frame_of(parts, "cls_token:0 A:0 sep_token:0",
+                                   "cls_token:0 A:0 sep_token:0 sep_token:0 B:0 sep_token:0");
 }
 
-void build_albert(ClassParts& parts, json& out) {
-  const JsonPart keys = parts.keys();
-  json steps = {replacing("``", "\""), replacing("''", "\"")};
-  if (!keys.flag("keep_accents", false)) {
-    steps.push_back({{"type", "NFKD"}});
-    steps.push_back({{"type", "StripAccents"}});
-  }
-  if (keys.flag("do_lower_case", true)) steps.push_back({{"type", "Lowercase"}});
-  if (!parts.charsmap.is_null()) steps.push_back(parts.charsmap);
-  out["normalizer"] = sequence("normalizers", std::move(steps));
-  out["pre_tokenizer"] = marked_words(parts);
-  out["decoder"] = out["pre_tokenizer"]["pretokenizers"][1];
-  out["model"] = {{"type", "Unigram"}, {"unk_id", 1}};
-  if (out["post_processor"].is_null())
-    out["post_processor"] = frame_of(parts, "cls_token:0 A:0 sep_token:0",
-                                     "cls_token:0 A:0 sep_token:0 B:1 sep_token:1");
-}
-
-void build_xlm_roberta(ClassParts& parts, json& out) {
-  if (parts.from_model) {  // fairseq's order: four tokens of its own, the others moved by one
-    json pieces = json::array();
-    for (const char* const role : {"bos_token", "pad_token", "eos_token", "unk_token"})
-      pieces.push_back({parts.need(role), 0.0});
-    json& vocabulary = parts.model["vocab"];
-    for (std::size_t i = 3; i < vocabulary.size(); ++i) pieces.push_back(std::move(vocabulary[i]));
-    pieces.push_back({parts.need("mask_token"), 0.0});
-    vocabulary = std::move(pieces);
-  }
-  out["normalizer"] = parts.charsmap;
-  out["pre_tokenizer"] = marked_words(parts);
-  out["decoder"] = out["pre_tokenizer"]["pretokenizers"][1];
-  out["model"] = {{"type", "Unigram"}, {"unk_id", 3}};
-  out["post_processor"] = frame_of(parts, "bos_token:0 A:0 eos_token:0",
-                                   "bos_token:0 A:0 eos_token:0 eos_token:0 B:0 eos_token:0");
+void build_gemma(ClassParts& parts, json& out) {
+  out["normalizer"] = replacing(" ", "\u2581");
+  out["pre_tokenizer"] = {{"type", "Split"},
+                          {"pattern", {{"String", " "}}},
+                          {"behavior", "MergedWithPrevious"},
+                          {"invert", false}};
+  out["decoder"] = sequence(
+      "decoders", {replacing("\u2581", " "), {{"type", "ByteFallback"}}, {{"type", "Fuse"}}});
+  out["model"] = {{"type", "BPE"},
+                  {"unk_token", parts.need("unk_token")},
+                  {"fuse_unk", true},
+                  {"byte_fallback", true}};
 }
 
 struct ClassRow {
@@ -228,6 +124,14 @@ constexpr ClassRow kClasses[] = {
     {"BertTokenizer", "WordPiece", kVocabTxt,
      "unk_token=[UNK] sep_token=[SEP] pad_token=[PAD] cls_token=[CLS] mask_token=[MASK]",
      build_bert, true},
+    {"CamembertTokenizer", "Unigram", kSentencePiece, kRobertaTokens, build_camembert, true},
+    {"DebertaV2Tokenizer", "Unigram", kSentencePiece,
+     "bos_token=[CLS] eos_token=[SEP] unk_token=[UNK] sep_token=[SEP] pad_token=[PAD] "
+     "cls_token=[CLS] mask_token=[MASK]",
+     build_deberta_v2, true},
+    {"GemmaTokenizer", "BPE", kTokenizerJson,
+     "unk_token=<unk> bos_token=<bos> eos_token=<eos> pad_token=<pad> mask_token=<mask>",
+     build_gemma},
     {"GPT2Tokenizer", "BPE", "vocab.json merges.txt", kGpt2Tokens, build_gpt2},
     {"GPTNeoXTokenizer", "BPE", "vocab.json merges.txt",
      "unk_token=<|endoftext|> bos_token=<|endoftext|> eos_token=<|endoftext|> "
@@ -235,6 +139,12 @@ constexpr ClassRow kClasses[] = {
      build_gpt_neox},
     {"LlamaTokenizer", "BPE", kSentencePiece, "unk_token=<unk> bos_token=<s> eos_token=</s>",
      build_llama},
+    {"MPNetTokenizer", "WordPiece", kVocabTxt,
+     "bos_token=<s> eos_token=</s> sep_token=</s> cls_token=<s> unk_token=[UNK] pad_token=<pad> "
+     "mask_token=<mask>",
+     build_mpnet, true},
+    {"PegasusTokenizer", "Unigram", kSentencePiece,
+     "pad_token=<pad> eos_token=</s> unk_token=<unk> mask_token=<mask_2>", build_pegasus, true},
     {"Qwen2Tokenizer", "BPE", "vocab.json merges.txt",
      "unk_token=<|endoftext|> eos_token=<|endoftext|> pad_token=<|endoftext|>", build_qwen2},
     {"RobertaTokenizer", "BPE", "vocab.json merges.txt", kRobertaTokens, build_roberta, true},

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kModelNames[] = {"tokenizer.model", "spiece.model",
-                                            "sentencepiece.bpe.model"};
+                                            "sentencepiece.bpe.model", "spm.model"};
 
 std::string beside(const std::string& path, const char* name) {
   return (fs::path(path).parent_path() / name).string();
