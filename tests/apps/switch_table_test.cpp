@@ -34,6 +34,17 @@ TEST(SwitchTable, HasEachNameOnceAndOnlyItsOwnNeeds) {
   }
 }
 
+/// Two blanks, at least, are between a name and its flags: pages are made from this form.
+TEST(SwitchTable, BenchPrintsShortNames) {
+  const std::string help = run(words("bench --help")).out;
+  for (const SwitchRow& row : switch_table()) {
+    if (row.flags == text("--", row.name)) continue;
+    const std::size_t at =
+        help.find(text("\n  ", row.name, row.value[0] == '\0' ? "" : "=", row.value, "  "));
+    EXPECT_NE(at, std::string::npos) << row.name;
+  }
+}
+
 TEST(SwitchTable, IsPrintedByHelp) {
   const Ran ran = run(words("help switches"));
   EXPECT_EQ(ran.code, 0);

@@ -274,6 +274,14 @@ TEST(RapidformerFlags, HelpOffersWhatIsTaken) {
   EXPECT_EQ(taken, 3u);
 }
 
+/// What remains of a field whose name is a row's is described by that name.
+TEST(RapidformerFlags, HelpDescribesOtherNamesByTheRow) {
+  const std::string help = rapidformer_help({}, 100);
+  for (const char* line : {"  --no-bf16                 not --bf16\n",
+                           "  --num-train-epochs N      as --epochs (also --num-epochs)\n"})
+    EXPECT_NE(help.find(line), std::string::npos) << line;
+}
+
 TEST(RapidformerFlags, TheBatchAndTheMeshAreHeldAgainstTheDevices) {
   const std::string line =
       "--task sequence_classification --pretrained-model-name-or-path m --train-data t.tsv "

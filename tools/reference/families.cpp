@@ -12,10 +12,14 @@ namespace {
 
 constexpr std::string_view kBegin = R"(# Model families
 
-`--family NAME` trains one of them from the beginning; `--init-from FOLDER` takes the family from the folder's
-`config.json`. [Models](models.md) has what is special to some.
+`--family NAME` trains one of them from the beginning; `--init-from FOLDER` takes the family from `model_type` in the
+folder's `config.json`. [Models](models.md) has what is special to some.
 
-| family | it is | folders of `model_type`, with | learns |
+LLaMA 3, TinyLlama and SmolLM 2 are `llama`, Qwen 2.5 is `qwen2`, Mistral 7B `mistral`, Gemma 3 1B `gemma3_text`, Phi-2
+`phi`, Pythia `gpt_neox`, XLM-R `xlm-roberta`, DeBERTa v3 `deberta-v2`, all-mpnet-base `mpnet`, Flan-T5 `t5`, OPUS-MT
+`marian`.
+
+| family | it is | `model_type` | learns |
 |---|---|---|---|
 )";
 
@@ -29,13 +33,10 @@ std::string families_page() {
     std::vector<std::string> folders;
     for (const HubFamily* const hub : hub_families()) {
       if (hub->family->name != family->name) continue;
-      std::vector<std::string> classes;
-      for (const HubClass& each : hub->classes) classes.push_back(text("`", each.name, "`"));
-      folders.push_back(text("`", hub->model_type, "`: ", join(classes),
-                             hub->only_read ? " of Megatron-LM, only read" : ""));
+      folders.push_back(text("`", hub->model_type, "`", hub->only_read ? " (only read)" : ""));
     }
-    out += text("| `", family->name, "` | ", family->doc, " | ", join(folders, "; "), " | ",
-                join(tasks), " |\n");
+    out += text("| `", family->name, "` | ", family->doc, " | ", join(folders), " | ", join(tasks),
+                " |\n");
   }
   return out;
 }

@@ -216,14 +216,14 @@ int bench_command(const Arguments& arguments, Console& console, const OwnFamilie
   Problems problems;
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
   if (parsed.help) {
-    console.out
-        << "tessera bench --preset NAME [--switches LIST | --all] [FLAG...]\n\n"
-           "Measures the effect of switches on speed, memory and losses. Switches by short names; "
-           "any other\nflag of tessera train, without its dashes, is a switch too:\n\n"
-        << short_switches_text() << "\n"
-        << flags_help(bench_flags(), console.columns)
-        << "\nTakes the flags of tessera train; --steps N is the number of timed steps ["
-        << TurnLength().steps << "].\n";
+    console.out << "tessera bench --preset NAME [--switches LIST | --all] [FLAG...]\n\n"
+                   "Measures the effect of switches on speed, memory and losses. Switches have "
+                   "short names; "
+                   "any other\nflag of tessera train, without its dashes, is measured too:\n\n"
+                << short_switches_text() << "\n"
+                << flags_help(bench_flags(), console.columns)
+                << "\nTakes the flags of tessera train; --steps N is the number of timed steps ["
+                << TurnLength().steps << "].\n";
     return 0;
   }
   const BenchRequest request = read_bench_request(parsed, families, problems);

@@ -107,7 +107,7 @@ std::string short_switches_text() {
   for (const SwitchRow& row : switch_table()) {
     if (is_its_flag(row)) continue;
     std::string name = text("  ", row.name, row.value[0] == '\0' ? "" : "=", row.value);
-    name.resize(22, ' ');
+    name.resize(24, ' ');
     out += text(name, flags_text(row), "\n");
   }
   return out;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <span>
 
 #include "tessera/base/text.h"
 #include "tessera/config/fields.h"
@@ -26,9 +27,15 @@ std::vector<Flag> all_flags(const OwnFamilies& families, bool with_rows) {
   for (Flag& flag : field_flags(families)) {
     std::erase_if(flag.also,
                   [](const std::string& name) { return find_flag_row(name) != nullptr; });
-    if (find_flag_row(flag.name) == nullptr) {
+    const FlagRow* const row = find_flag_row(flag.name);
+    if (row == nullptr) {
       out.push_back(std::move(flag));
     } else if (!flag.also.empty()) {
+      if (row->kind == FlagKind::Same && row->field == flag.name) {
+        flag.help = text(find_field(flag.also.front()).negated ? "not --" : "as --", flag.name);
+        if (!flag.value.empty() && flag.also.size() > 1)
+          flag.help += text(" (also --", join(std::span(flag.also).subspan(1), ", --"), ")");
+      }
       flag.name = flag.also.front();
       flag.also.erase(flag.also.begin());
       out.push_back(std::move(flag));

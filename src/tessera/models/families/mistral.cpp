@@ -13,7 +13,7 @@ constexpr auto kMistralReads = joined(kDecoderReads, kRopeReads, kSwiGluReads, k
 
 extern constinit const ModelFamily kMistral = {
     .name = "mistral",
-    .doc = "LLaMA whose tokens may see those near alone",
+    .doc = "LLaMA with a sliding window",
     .reads = kMistralReads,
     .tasks = kRotaryTasks,
     .publish =

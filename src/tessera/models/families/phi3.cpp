@@ -13,7 +13,7 @@ constexpr auto kPhi3Reads = joined(kDecoderReads, kRopeReads, kSwiGluReads, kPhi
 
 extern constinit const ModelFamily kPhi3 = {
     .name = "phi3",
-    .doc = "LLaMA whose tokens may see those near alone",
+    .doc = "LLaMA with a sliding window, rotary positions of a share of channels",
     .reads = kPhi3Reads,
     .tasks = kRotaryTasks,
     .publish = publish_rotary,
