@@ -13,6 +13,7 @@ float64 and rounded once. --compare: the logits of an exported folder beside the
 import contextlib
 import math
 import pathlib
+import re
 import sys
 import tempfile
 import types
@@ -57,8 +58,9 @@ def write_folder(name):
     generator = torch.Generator().manual_seed(sum(name.encode()))
     with torch.no_grad():
         for key, value in [*learned(model), *constants(model)]:
-            drawn = 0.1 * torch.randn(value.shape, generator=generator)
-            value.copy_(1 + drawn if "norm" in key and value.dim() == 1 and not key.endswith("bias") else drawn)
+            drawn = (0.1 if value.dim() < 2 else 0.4) * torch.randn(value.shape, generator=generator)
+            scale = value.dim() == 1 and re.search(r"norm|\.ln[._]", key.lower()) and not key.endswith("bias")
+            value.copy_(1 + drawn if scale else drawn)
     model.save_pretrained(folder)
     (folder / "generation_config.json").unlink(missing_ok=True)
     first, *steps = (task.inputs(config, generator) for _ in range(STEPS + 1))
