@@ -343,7 +343,8 @@ TEST(Messages, OfOtherCommands) {
        "plan, bench, prepare, "
        "preprocess_data, score, export, inspect, chart, report, doctor, launch, version, help"},
       {"no checkpoint to sample from", "sample", 2,
-       "checkpoint is missing; give the folder of a run, like tessera sample runs/first"},
+       "checkpoint is missing; give a run, a checkpoint or a folder of Hugging Face, like tessera "
+       "sample runs/first"},
       {"numbers of sample", "sample @/x --tokens 0 --temperature -1 --top-k -2", 2,
        "3 problems, nothing was started:\n  --tokens is 0; it must be 1 or more\n  --temperature "
        "is -1; it must be at least 0 (the most likely token) and at most 100\n  --top-k is -2; it "

@@ -396,6 +396,54 @@ TEST_F(PretrainedCommand, TheFolderHasATokenizer) {
       << "256 bytes are more than the 61 rows";
 }
 
+/// As a run that begins with it, on every mesh; its tokenizer may put a token before each text.
+TEST_F(PretrainedCommand, TheFolderWritesText) {
+  const auto said = [&](const std::string& flags) {
+    return run(words(folder_.expand("sample " + flags + " --tokens 9 --temperature 0")));
+  };
+  for (const std::string family : {"gpt2", "llama"}) {
+    const std::string hub = "@/hub/" + family;
+    EXPECT_NE(said(hub + " --prompt ab").err.find("has no tokenizer"), std::string::npos);
+    nlohmann::json tokenizer = {
+        {"version", "1.0"},
+        {"added_tokens", nlohmann::json::array()},
+        {"pre_tokenizer",
+         {{"type", "Split"}, {"pattern", {{"Regex", "."}}}, {"behavior", "Isolated"}}},
+        {"decoder", {{"type", "Fuse"}}},
+        {"model", {{"type", "WordLevel"}, {"unk_token", "!"}, {"vocab", {{"!", 60}}}}}};
+    for (int i = 0; i < 60; ++i) tokenizer["model"]["vocab"][std::string(1, char('C' + i))] = i;
+    const std::string file = "hub/" + family + "/tokenizer.json";
+    folder_.write("hub/" + family + "/tokenizer_config.json",
+                  R"({"tokenizer_class": "PreTrainedTokenizerFast"})");
+    folder_.write(file, tokenizer.dump());
+    const Ran began =
+        run(words(folder_.expand(text("train --data @/text --steps 0 --output @/", family,
+                                      " --global-batch-size 4 --init-from ", hub))));
+    ASSERT_EQ(began.code, 0) << began.err;
+    const Ran of_run = said(text("@/", family, " --prompt ab"));
+    ASSERT_EQ(of_run.code, 0) << of_run.err;
+    for (const char* mesh : {"", "--devices 2 --tensor-model-parallel-size 2",
+                             "--devices 2 --pipeline-model-parallel-size 2"}) {
+      const Ran ran = said(text(hub, " --prompt ab ", mesh));
+      EXPECT_EQ(ran.code, 0) << ran.err;
+      EXPECT_EQ(ran.out, of_run.out) << mesh;
+    }
+    tokenizer["post_processor"] = {
+        {"type", "TemplateProcessing"},
+        {"single",
+         {{{"SpecialToken", {{"id", "c"}, {"type_id", 0}}}},
+          {{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}},
+        {"pair", {{{"Sequence", {{"id", "A"}, {"type_id", 0}}}}}},
+        {"special_tokens", {{"c", {{"id", "c"}, {"ids", {32}}, {"tokens", {"c"}}}}}}};
+    folder_.write(file, tokenizer.dump());
+    const Ran framed = said(hub + " --prompt ab"), none = said(hub);
+    EXPECT_EQ("c" + framed.out, said(text("@/", family, " --prompt cab")).out) << framed.err;
+    EXPECT_EQ("c" + none.out, said(text("@/", family, " --prompt c")).out) << none.err;
+    fs::remove(folder_ / "hub/" + family + "/model.safetensors");
+    EXPECT_EQ(said(hub + " --prompt ab").code, 4) << "there are no weights";
+  }
+}
+
 TEST_F(PretrainedCommand, NamesAreLookedUp) {
   fs::create_directories(folder_ / "cache/models--org--tiny/refs");
   fs::create_directories(folder_ / "cache/models--org--tiny/snapshots");

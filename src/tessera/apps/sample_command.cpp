@@ -103,8 +103,7 @@ std::unique_ptr<OutputFile> output_file(const std::string& path) {
 
 /// What rank 0 writes from, and into.
 struct WritingSource {
-  Checkpoint checkpoint;
-  Vocabulary vocabulary;
+  Evaluation model;
   TextWriting writing;
   std::vector<std::string> prompts;
   std::vector<Beginning> beginnings;   // of each prompt as many as there are samples
@@ -133,14 +132,14 @@ std::string json_line(const std::string& prompt, const std::string& written) {
 void write_streaming(TextModel& model, const WritingSource& source, const SampleRequest& request,
                      Console& console) {
   if (model.writing().source == 0) console.out << source.prompts.front() << std::flush;
-  TextStream written(source.vocabulary, source.beginnings.front().prompt);
+  TextStream written(source.model.vocabulary, source.beginnings.front().prompt);
   StopTexts stop(request.stops);
   GenerateOptions options = request.options;
   options.on_token = [&](std::size_t, std::int32_t id) {
     console.out << stop.add(written.add(id)) << std::flush;
     require_taken(console);
   };
-  write_texts(model, source.vocabulary, source.beginnings, options, request.stops,
+  write_texts(model, source.model.vocabulary, source.beginnings, options, request.stops,
               [](const std::string&) {});
   console.out << stop.add(written.rest()) << stop.rest() << "\n";
 }
@@ -154,7 +153,7 @@ void write_asked(TextModel& model, const WritingSource& source, const SampleRequ
     return write_streaming(model, source, request, console);
   std::size_t number = 0;
   write_texts(
-      model, source.vocabulary, source.beginnings, request.options, request.stops,
+      model, source.model.vocabulary, source.beginnings, request.options, request.stops,
       [&](const std::string& written) {
         const std::string& prompt =
             source.prompts[number / static_cast<std::size_t>(request.samples)];
@@ -174,17 +173,62 @@ void write_asked(TextModel& model, const WritingSource& source, const SampleRequ
 
 constexpr const char* kSampleWords = "tessera sample";
 
+/// The model at a path, on the machine that was asked for.
+Evaluation open_writer(const std::string& path, const RunConfig& asked) {
+  if (PretrainedModel::is_at(path)) {
+    Evaluation out = open_pretrained(path, asked);
+    out.config = config_of_writing(out.config, asked);
+    return out;
+  }
+  Evaluation out;
+  out.checkpoint.emplace(Checkpoint::open(path));
+  RecordedRun recorded = recorded_run(*out.checkpoint, asked.families, RecordedUse::Weights);
+  out.config = config_of_writing(recorded.config, asked);
+  out.vocabulary = std::move(recorded.vocabulary);
+  return out;
+}
+
+void load_model(RankGroup& group, const Evaluation& model) {
+  if (model.checkpoint) return group.load(*model.checkpoint);
+  load_weights(group, model);
+}
+
+/// Of a folder of Hugging Face, what is continued begins with what the tokenizer puts before each
+/// text, as <s>.
+void begin_as_folder(const Vocabulary& vocabulary, const TextWriting& writing,
+                     const std::vector<GivenText>& given, std::vector<Beginning>& beginnings) {
+  const Tokenizer* const made = vocabulary.made_elsewhere();
+  if (made == nullptr || writing.source > 0) return;
+  const Tokens bare = made->encode("a", {.add_special_tokens = false}), framed = made->encode("a");
+  const Tokens before(framed.begin(), std::ranges::search(framed, bare).begin());
+  for (std::size_t i = 0; i < beginnings.size() && !before.empty(); ++i) {
+    Tokens& prompt = beginnings[i].prompt;
+    if (given[i].text.empty()) prompt.clear();
+    prompt.insert(prompt.begin(), before.begin(), before.end());
+  }
+}
+
+/// The caches of a model that continues texts have room for these alone: a folder's context is as
+/// long as the longest text that it was trained for.
+void shorten_context(ModelConfig& model, const std::vector<Beginning>& beginnings,
+                     std::int64_t tokens) {
+  std::int64_t longest = 0;
+  for (const Beginning& each : beginnings)
+    longest = std::max<std::int64_t>(longest, std::ssize(each.prompt));
+  if (model.positions == 0 && reads_field(model, "positions")) model.positions = model.context;
+  model.context = std::min(model.context, longest + tokens);
+}
+
 /// Fits the `request` to the run. `config` says which machine, and then all.
 WritingSource open_source(SampleRequest& request, RunConfig& config, Problems& problems) {
-  Checkpoint checkpoint = Checkpoint::open(request.checkpoint);
-  RecordedRun recorded = recorded_run(checkpoint, config.families, RecordedUse::Weights);
-  config = config_of_writing(recorded.config, config);
+  Evaluation model = open_writer(request.checkpoint, config);
+  config = model.config;
   const Task task = task_of(config.model);
   if (!task.text)
     fail(Fault::Usage, "'", request.checkpoint, "' is a model of family ", config.model.family,
-         ", which writes no text; give a checkpoint of a family that does");
+         ", which writes no text; give one of a family that does");
   find_mesh_problems(config.parallel, config.model, problems);
-  const TextWriting writing = writing_to_an_end(*task.text, config, recorded.vocabulary);
+  TextWriting writing = writing_to_an_end(*task.text, config, model.vocabulary);
   fit_to_task(request, writing, config.model, problems);
   std::vector<std::string> prompts;
   std::vector<Beginning> beginnings;
@@ -194,14 +238,21 @@ WritingSource open_source(SampleRequest& request, RunConfig& config, Problems& p
           request.texts_flag.empty() ? std::vector<GivenText>{{request.prompt, "--prompt"}}
                                      : given_lines(request.texts);
       for (const GivenText& each : given) prompts.push_back(each.text);
-      for (const Beginning& each :
-           beginnings_of(given, writing, recorded.vocabulary, config.model.vocabulary))
+      std::vector<Beginning> all =
+          beginnings_of(given, writing, model.vocabulary, config.model.vocabulary);
+      if (model.pretrained) begin_as_folder(model.vocabulary, writing, given, all);
+      for (const Beginning& each : all)
         beginnings.insert(beginnings.end(), static_cast<std::size_t>(request.samples), each);
     });
   problems.raise();
+  if (model.pretrained && writing.source == 0) {
+    shorten_context(config.model, beginnings, request.options.tokens);
+    writing.context = config.model.context;
+  }
   request.rows = std::min(request.rows, most_alike(beginnings));
-  return {std::move(checkpoint), std::move(recorded.vocabulary), writing,
-          std::move(prompts),    std::move(beginnings),          output_file(request.output)};
+  request.notices.insert(request.notices.end(), model.notices.begin(), model.notices.end());
+  return {std::move(model), writing, std::move(prompts), std::move(beginnings),
+          output_file(request.output)};
 }
 
 /// What all ranks compile.
@@ -267,8 +318,7 @@ int sample_on(Communicator* launched, SampleRequest request, Console& console) {
     });
     RankGroup& group = *made;
     if (rank > 0) return group.follow();
-    naming_intact(source->checkpoint.path(), kSampleWords, {},
-                  [&] { group.load(source->checkpoint); });
+    naming_intact(request.checkpoint, kSampleWords, {}, [&] { load_model(group, source->model); });
     TextModel model(group, source->writing);
     write_asked(model, *source, request, console);
     group.stop();

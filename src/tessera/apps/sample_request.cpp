@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "tessera/apps/model_names.h"
 #include "tessera/apps/result_file.h"
 #include "tessera/base/text.h"
 #include "tessera/config/fields.h"
@@ -14,7 +15,10 @@ namespace {
 
 std::vector<Flag> own_flags() {
   return {
-      {"checkpoint", {}, "PATH", "the folder of a run (its newest checkpoint) or a checkpoint"},
+      {"checkpoint",
+       {},
+       "PATH",
+       "a run (its newest checkpoint), a checkpoint or a folder of Hugging Face"},
       {"prompt",
        {},
        "TEXT",
@@ -159,11 +163,11 @@ SampleRequest read_sample_request(const Arguments& arguments, const OwnFamilies&
   std::vector<std::string> paths = parsed.words;
   if (parsed.find("checkpoint") != nullptr) paths.push_back(parsed.take_value("checkpoint"));
   if (paths.size() == 1) {
-    out.checkpoint = paths.front();
+    problems.gather([&] { out.checkpoint = model_folder(paths.front()); });
   } else {
     problems.add(paths.empty()
-                     ? std::string("checkpoint is missing; give the folder of a run, like "
-                                   "tessera sample runs/first")
+                     ? std::string("checkpoint is missing; give a run, a checkpoint or a folder of "
+                                   "Hugging Face, like tessera sample runs/first")
                      : text("several checkpoints: ", join(paths), "; give one"));
   }
   read_texts(parsed, out);

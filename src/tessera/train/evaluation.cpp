@@ -60,25 +60,19 @@ Vocabulary vocabulary_at(const RunConfig& config, const std::string& path) {
   return Vocabulary::tokenizer(load_tokenizer(choice));
 }
 
-void open_model(const std::string& path, const RunConfig& asked, Evaluation& out,
-                std::vector<std::string>& labels) {
-  out.config = asked;
+Evaluation open_model(const std::string& path, const RunConfig& asked,
+                      std::vector<std::string>& labels) {
   if (PretrainedModel::is_at(path)) {
-    out.pretrained.emplace(PretrainedModel::open(path));
-    take_model(out.config, *out.pretrained);
-    complete(out.config);
-    out.vocabulary = vocabulary_at(out.config, path);
-    require_same_padding(*out.pretrained, out.vocabulary);
-    require_padding(*out.pretrained, out.vocabulary);
+    Evaluation out = open_pretrained(path, asked);
     labels = labels_of(*out.pretrained);
-    for (const std::string& notice : out.pretrained->notices()) out.notices.push_back(notice);
     const std::string type = problem_type(*out.pretrained);
     const std::string_view learned = family_task(out.config.model).problem_type;
     require(learned.empty() || type.empty() || type == learned, "'", path,
             "' has the problem_type ", type, ", so it does not predict ",
             "one label per text; give a model that does");
-    return;
+    return out;
   }
+  Evaluation out;
   RunConfig init = asked;
   init.init_from = path;
   Source source = open_init(init);
@@ -87,6 +81,7 @@ void open_model(const std::string& path, const RunConfig& asked, Evaluation& out
   out.vocabulary = std::move(source.run.vocabulary);
   labels = std::move(source.run.labels);
   out.checkpoint.emplace(std::move(source.checkpoint));
+  return out;
 }
 
 /// A file whose name says what it is is read so, whatever that of the training was.
@@ -249,6 +244,18 @@ PredictionTable written_texts(RankGroup& group, const Evaluation& evaluation, co
 
 }  // namespace
 
+Evaluation open_pretrained(const std::string& path, const RunConfig& asked) {
+  Evaluation out{.config = asked};
+  out.pretrained.emplace(PretrainedModel::open(path));
+  take_model(out.config, *out.pretrained);
+  complete(out.config);
+  out.vocabulary = vocabulary_at(out.config, path);
+  require_same_padding(*out.pretrained, out.vocabulary);
+  require_padding(*out.pretrained, out.vocabulary);
+  out.notices = out.pretrained->notices();
+  return out;
+}
+
 void take_device_fields(RunConfig& to, const RunConfig& from) {
   take_fields(to, from, kDeviceFields, /*given_alone=*/false);
 }
@@ -271,9 +278,8 @@ RunConfig on_devices_of(const RunConfig& config, const RunConfig& asked, std::in
 
 Evaluation prepare_evaluation(const std::string& path, const RunConfig& asked, std::int64_t batch,
                               bool predicts) {
-  Evaluation out;
   std::vector<std::string> labels;
-  open_model(path, asked, out, labels);
+  Evaluation out = open_model(path, asked, labels);
   RunConfig& config = out.config;
   config.data = config.test_data = asked.test_data;
   config.valid_data.clear();

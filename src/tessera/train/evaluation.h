@@ -53,6 +53,10 @@ std::vector<std::string_view> evaluation_fields();
 /// `config`: the recorded one, computing `batch` samples at a time on the devices of `asked`.
 RunConfig on_devices_of(const RunConfig& config, const RunConfig& asked, std::int64_t batch);
 
+/// The model of a folder of Hugging Face, with the vocabulary of its tokenizer, or that of `asked`.
+/// Errors: as of PretrainedModel::open; Fault::Usage: it has no tokenizer.
+Evaluation open_pretrained(const std::string& path, const RunConfig& asked);
+
 /// Opens the model at `path`, a run, a checkpoint or a folder of Hugging Face, and reads
 /// asked.test_data for it. `predicts`: for predictions, so that it may lack labels; else it is
 /// scored.
