@@ -48,20 +48,15 @@ void print_end(const TrainResult& result, const RunConfig& config, Console& cons
     out << "resume with " << flags_to_go_on(config.output) << "\n";
 }
 
-/// The code of a run that did all its steps: parameters that give no finite loss are a failure,
-/// also where every step was of a finite one.
-int code_at_end(const TrainResult& result, const RunConfig& config, Console& console) {
-  if (result.ending == Ending::Stopped) return kExitStopped;
-  const std::optional<double> loss = result.summary.val_loss;
-  if (!loss || std::isfinite(*loss)) return 0;
-  return report_failure(
-      std::make_exception_ptr(Error(
-          Fault::Numerics,
-          text("the last validation loss is ", *loss, ": the parameters after step ",
-               result.summary.steps, " are unusable; lower --lr or --clip-grad, or lengthen ",
-               "--lr-warmup-steps, and start again, or resume from an earlier checkpoint of '",
-               config.output, "'"))),
-      console);
+/// Parameters that give no finite loss are a failure, also where every step was of a finite one.
+std::optional<Error> unusable_end(const TrainedRun& run) {
+  const std::optional<double> loss = run.result.summary.val_loss;
+  if (run.result.ending == Ending::Stopped || !loss || std::isfinite(*loss)) return std::nullopt;
+  return Error(Fault::Numerics,
+               text("the last validation loss is ", *loss, ": the parameters after step ",
+                    run.result.summary.steps, " are unusable; lower --lr or --clip-grad, or ",
+                    "lengthen --lr-warmup-steps, and start again, or resume from an earlier ",
+                    "checkpoint of '", run.config.output, "'"));
 }
 
 /// Until the arena is there, a run has nothing to save.
@@ -97,7 +92,9 @@ std::vector<Flag> training_flags(const OwnFamilies& families) {
 struct TrainRequest {
   RanksCommand command{.name = "train", .config = {}, .problems = {}, .stops = true};
   AskedTraining asked;
-  std::vector<TrainCallback*> callbacks;  // of a program; empty: the screen
+  std::vector<TrainCallback*> callbacks;    // of a program
+  bool shown = true;                        // on the console
+  const std::atomic<bool>* stop = nullptr;  // asks for it; none: signals do
   bool saves = true;
 };
 
@@ -181,63 +178,76 @@ RunConfig prepare(Communicator* launched, const TrainRequest& request, Console& 
   return config;
 }
 
-/// `first_here`: this rank was launched, is the first of its process, and speaks for it.
-int train_on(Communicator* launched, bool first_here, const TrainRequest& request,
-             Console& console) {
-  if (request.asked.help) {
-    console.out << "tessera train --preset NAME --data FILE --output FOLDER [FLAG...]\n\n"
-                << flags_help(training_flags(request.command.config.families), console.columns);
-    return 0;
-  }
-  const std::atomic<bool>& stop = catch_stop_signals();
+/// `first_here`: this rank was launched, is the first of its process, and speaks for it. The result
+/// is that of the rank that leads.
+TrainedRun train_on(Communicator* launched, bool first_here, const TrainRequest& request,
+                    Console& console) {
+  const std::atomic<bool>& stop = request.stop != nullptr ? *request.stop : catch_stop_signals();
   Starting starting;
-  // Its peers would see a death; and a measurement never has anything to save.
-  if (launched != nullptr || !request.saves) starting.nothing.end();
+  // Its peers would see a death; a program goes on; and a measurement never has anything to save.
+  if (launched != nullptr || request.stop != nullptr || !request.saves) starting.nothing.end();
   std::optional<PreparedRun> run;
-  const RunConfig config = prepare(launched, request, console, run);
-  const bool shown = request.callbacks.empty();
+  TrainedRun out;
+  out.config = prepare(launched, request, console, run);
+  const RunConfig& config = out.config;
   const std::unique_ptr<RunDisplay> display = display_of(request, config, console);
   std::optional<SlowStart> slow;
-  if (shown && launched == nullptr && config.parallel.devices > 1)
+  if (request.shown && launched == nullptr && config.parallel.devices > 1)
     slow.emplace(text("starting ", config.parallel.devices, " ranks on ",
                       counted(num_usable_cores(), "core")),
                  console);
-  TrainResult result;
   const auto lead = [&](Communicator* world, const Backend& backend) {
     TrainOptions options{request.callbacks, &stop};
     if (slow) options.callbacks.push_back(&*slow);  // before the run's first line
-    if (shown) options.callbacks.push_back(display.get());
+    if (request.shown) options.callbacks.push_back(display.get());
     options.callbacks.push_back(&starting);
     options.world = world;
-    options.tells_ranks = !shown && launched != nullptr;
+    options.tells_ranks = !request.shown && launched != nullptr;
     options.engine = kFast;
     options.saves = request.saves;
-    result = train(std::move(*run), backend, options);
+    out.result = train(std::move(*run), backend, options);
   };
   TrainOptions following;
   if (first_here) following.callbacks = request.callbacks;
   following.engine = kFast;
-  const bool leads = launched == nullptr || launched->rank() == 0;
   try {
     on_ranks(config, launched, console, [&](Communicator* world, const Backend& backend) {
       if (world == nullptr || world->rank() == 0) return lead(world, backend);
       follow(config, backend, *world, following);
     });
-    display->finish();
-    if (!leads) return 0;
-    if (shown) (request.asked.at_end ? request.asked.at_end : print_end)(result, config, console);
-    return code_at_end(result, config, console);
   } catch (...) {
     display->finish();  // the message begins a line of its own
     throw;
   }
+  display->finish();
+  return out;
+}
+
+void show_end(const TrainedRun& run, const TrainRequest& request, Console& console) {
+  if (!request.shown) return;
+  (request.asked.at_end ? request.asked.at_end : print_end)(run.result, run.config, console);
+}
+
+/// The exit code of this rank.
+int run_on(Communicator* launched, bool first_here, const TrainRequest& request, Console& console) {
+  if (request.asked.help) {
+    console.out << "tessera train --preset NAME --data FILE --output FOLDER [FLAG...]\n\n"
+                << flags_help(training_flags(request.command.config.families), console.columns);
+    return 0;
+  }
+  const TrainedRun run = train_on(launched, first_here, request, console);
+  if (launched != nullptr && launched->rank() != 0) return 0;
+  show_end(run, request, console);
+  if (run.result.ending == Ending::Stopped) return kExitStopped;
+  const std::optional<Error> unusable = unusable_end(run);
+  return unusable ? report_failure(std::make_exception_ptr(*unusable), console) : 0;
 }
 
 int train_as_asked(const TrainRequest& request, Console& console) {
   const Launched how = launched_as(request.command);
   return on_launched_ranks(how, request.command, console, [&](Communicator* world, Console& mine) {
     const bool first_here = world != nullptr && (how.here == 1 || world->rank() == how.rank);
-    return train_on(world, first_here, request, mine);
+    return run_on(world, first_here, request, mine);
   });
 }
 
@@ -253,6 +263,7 @@ TrainRequest request_of(const AskedTraining& asked, const std::vector<TrainCallb
                      {"--overwrite", word(asked.other_run == OtherRun::Replace)}};
   out.asked = asked;
   out.callbacks = callbacks;
+  out.shown = callbacks.empty();
   return out;
 }
 
@@ -330,8 +341,23 @@ int measure_training(const RunConfig& config, Console& console, TrainCallback& c
   return exit_code_of(console, [&] {
     TrainRequest request = request_of(AskedTraining{config}, {&callback});
     request.saves = saves;
-    return train_on(nullptr, false, request, console);
+    return run_on(nullptr, false, request, console);
   });
+}
+
+TrainedRun train_here(const AskedTraining& asked, Console& console,
+                      const std::vector<TrainCallback*>& callbacks, const std::atomic<bool>& stop) {
+  require(!asked.help, "--help is for the command; leave it out");
+  TrainRequest request = request_of(asked, callbacks);
+  const Launched how = launched_as(request.command);
+  require(how.how == Launched::Alone, "this process was started as one of several ranks (", how.who,
+          "), which only the command can be; start it alone, and give --devices");
+  request.shown = true;
+  request.stop = &stop;
+  TrainedRun run = train_on(nullptr, false, request, console);
+  show_end(run, request, console);
+  if (const std::optional<Error> unusable = unusable_end(run)) throw *unusable;
+  return run;
 }
 
 int train_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {

@@ -1,6 +1,7 @@
 #pragma once
 /// Training in a program of one's own, as `tessera train` does it.
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -58,6 +59,22 @@ int run_training(const RunConfig& config, Console& console,
 /// As was asked for; without callbacks the screen shows the run.
 int run_training(const AskedTraining& asked, Console& console,
                  const std::vector<TrainCallback*>& callbacks = {});
+
+/// A run that came to its end.
+struct TrainedRun {
+  TrainResult result;
+  RunConfig config;  // complete
+};
+
+/// For a program that is no command: as run_training, but what went wrong is thrown, and no signal
+/// is touched. Whoever sets `stop`, a callback too, has the run finish its step and save. Devices
+/// are threads of this process. Beside `callbacks`, `console` shows the run, at times from threads
+/// of its own.
+///
+/// Errors: those of the run; Fault::Usage: a launcher started this process as one of several ranks.
+///         A thread that hangs ends the process, as nothing else could end it.
+TrainedRun train_here(const AskedTraining& asked, Console& console,
+                      const std::vector<TrainCallback*>& callbacks, const std::atomic<bool>& stop);
 
 /// Trains on threads of this process, as run_training. Without `saves` it loses what it learned: a
 /// measurement.

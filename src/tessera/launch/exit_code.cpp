@@ -55,36 +55,41 @@ int with_output_checked(int code, Console& console) {
   return output_failed(reason, console);
 }
 
+Failure failure_of(const std::exception_ptr& failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return {error.fault(), printable(error.what())};
+  } catch (const std::bad_alloc& error) {
+    const auto* const ours = dynamic_cast<const OutOfMemory*>(&error);
+    return {Fault::Resource,
+            text(ours == nullptr ? "out of memory" : ours->what(),
+                 "; lower --micro-batch-size (the same numbers in less memory), --context or "
+                 "--width, or raise the limit (ulimit -v, cgroup); `tessera plan` prints the "
+                 "memory of a run")};
+  } catch (const std::exception& error) {
+    return {Fault::Internal, text("internal error: ", printable(error.what()),
+                                  "; please report this with the command")};
+  } catch (...) {
+    return {Fault::Internal,
+            "internal error: something other than an exception was thrown; please report this "
+            "with the command"};
+  }
+}
+
 int report_failure(const std::exception_ptr& failure, Console& console) {
-  const auto report = [&](std::string_view what, Fault fault) {
-    console.out.flush();
-    console.err << "error: " << printable(what) << std::endl;
-    return static_cast<int>(fault);
-  };
   try {
     std::rethrow_exception(failure);
   } catch (const OutputFailed&) {
     return output_failed("", console);
   } catch (const Reported& error) {
     return static_cast<int>(error.fault());
-  } catch (const Error& error) {
-    return report(error.what(), error.fault());
-  } catch (const std::bad_alloc& error) {
-    const auto* const ours = dynamic_cast<const OutOfMemory*>(&error);
-    return report(
-        text(ours == nullptr ? "out of memory" : ours->what(),
-             "; lower --micro-batch-size (the same numbers in less memory), --context or --width, "
-             "or raise the limit (ulimit -v, cgroup); `tessera plan` prints the memory of a run"),
-        Fault::Resource);
-  } catch (const std::exception& error) {
-    return report(text("internal error: ", error.what(), "; please report this with the command"),
-                  Fault::Internal);
   } catch (...) {
-    return report(
-        "internal error: something other than an exception was thrown; please report this "
-        "with the command",
-        Fault::Internal);
   }
+  const Failure told = failure_of(failure);
+  console.out.flush();
+  console.err << "error: " << told.message << std::endl;
+  return static_cast<int>(told.fault);
 }
 
 int exit_code_of(Console& console, const std::function<int()>& work) {

@@ -4,7 +4,9 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <string>
 
+#include "tessera/base/error.h"
 #include "tessera/launch/console.h"
 
 namespace tessera {
@@ -17,6 +19,13 @@ int exit_code_of(Console& console, const std::function<int()>& work);
 /// went well but for what it printed, which standard output did not take; kExitPipeClosed, without
 /// a message, where that is a closed pipe.
 int with_output_checked(int code, Console& console);
+
+/// What an exception means, in words for whoever asked for the work.
+struct Failure {
+  Fault fault = Fault::Internal;
+  std::string message;
+};
+Failure failure_of(const std::exception_ptr& failure);
 
 /// Prints an error and returns the exit code that it means; one that was told before is not
 /// printed.

@@ -109,41 +109,62 @@ std::string json_members(const NamedMeans& means) {
   return out;
 }
 
+/// Calls `write` with the parts of the line: who has a buffer for them allocates nothing.
+template <typename Write>
+void write_step(const StepRecord& r, const Write& write) {
+  write(R"({"kind":"train","step":)", r.step, R"(,"loss":)", json_number(r.loss), R"(,"lr":)",
+        json_number(r.lr), R"(,"grad_norm":)", json_number(r.grad_norm), R"(,"tokens_per_s":)",
+        json_number(r.tokens_per_s), R"(,"step_seconds":)", json_number(r.seconds),
+        json_members(r.means), r.loss_scale ? R"(,"loss_scale":)" : "",
+        r.loss_scale ? json_number(*r.loss_scale) : "",
+        r.backend.empty()
+            ? ""
+            : text(R"(,"backend":)", json_string(r.backend), R"(,"host_bytes":)", r.host_bytes),
+        r.ok ? "" : R"(,"skipped":true)", "}");
+}
+
 }  // namespace
 
+std::string metrics_line(const StepRecord& r) {
+  std::string out;
+  write_step(r, [&](const auto&... parts) { out = text(parts...); });
+  return out;
+}
+
+std::string metrics_line(std::int64_t step, double loss, const NamedMeans& means) {
+  return text(R"({"kind":"valid","step":)", step, R"(,"loss":)", json_number(loss),
+              json_members(means), "}");
+}
+
+std::string metrics_line(const EvalRecord& r) {
+  return text(R"({"kind":"eval","epoch":)", r.epoch, R"(,"step":)", r.step, R"(,"loss":)",
+              json_number(r.loss), json_members(r.scores), "}");
+}
+
+std::string metrics_line(const TestRecord& r) {
+  return text(R"({"kind":"test","step":)", r.measured.step, R"(,"weights":")",
+              r.best ? "best" : "last", R"(","loss":)", json_number(r.measured.loss),
+              json_members(r.measured.scores), "}");
+}
+
 void MetricsFile::train(const StepRecord& r) {
-  file_->write(
-      R"({"kind":"train","step":)", r.step, R"(,"loss":)", json_number(r.loss), R"(,"lr":)",
-      json_number(r.lr), R"(,"grad_norm":)", json_number(r.grad_norm), R"(,"tokens_per_s":)",
-      json_number(r.tokens_per_s), R"(,"step_seconds":)", json_number(r.seconds),
-      json_members(r.means), r.loss_scale ? R"(,"loss_scale":)" : "",
-      r.loss_scale ? json_number(*r.loss_scale) : "",
-      r.backend.empty()
-          ? ""
-          : text(R"(,"backend":)", json_string(r.backend), R"(,"host_bytes":)", r.host_bytes),
-      r.ok ? "" : R"(,"skipped":true)", "}\n");
+  write_step(r, [&](const auto&... parts) { file_->write(parts..., "\n"); });
   if (r.ok) last_.train_loss = r.loss;
 }
 
 void MetricsFile::valid(std::int64_t step, double loss, const NamedMeans& means) {
-  file_->write(R"({"kind":"valid","step":)", step, R"(,"loss":)", json_number(loss),
-               json_members(means), "}\n");
+  file_->write(metrics_line(step, loss, means), "\n");
   last_.valid_step = step;
   last_.valid_loss = loss;
 }
 
 void MetricsFile::eval(const EvalRecord& r) {
   if (last_.eval_step == r.step) return;
-  file_->write(R"({"kind":"eval","epoch":)", r.epoch, R"(,"step":)", r.step, R"(,"loss":)",
-               json_number(r.loss), json_members(r.scores), "}\n");
+  file_->write(metrics_line(r), "\n");
   last_.eval_step = r.step;
 }
 
-void MetricsFile::test(const TestRecord& r) {
-  file_->write(R"({"kind":"test","step":)", r.measured.step, R"(,"weights":")",
-               r.best ? "best" : "last", R"(","loss":)", json_number(r.measured.loss),
-               json_members(r.measured.scores), "}\n");
-}
+void MetricsFile::test(const TestRecord& r) { file_->write(metrics_line(r), "\n"); }
 
 std::string to_json(const Summary& s) {
   const auto number = [](const std::optional<double>& value) {

@@ -19,6 +19,13 @@ namespace tessera {
 /// Nine significant digits, which give an f32 back; null for inf and nan, which JSON lacks.
 std::string json_number(double value);
 
+/// A line of metrics.jsonl, without its end.
+std::string metrics_line(const StepRecord& record);
+std::string metrics_line(const EvalRecord& record);
+std::string metrics_line(const TestRecord& record);
+/// Of a validation.
+std::string metrics_line(std::int64_t step, double loss, const NamedMeans& means);
+
 /// A line of metrics.jsonl, of a step or of a validation: nan for a loss that is null or of a step
 /// that was skipped.
 struct LossLine {
