@@ -1,0 +1,39 @@
+"""Tessera trains Transformers on many devices: the same program, the same numbers, on any mesh.
+
+    import tessera
+
+    run = tessera.train(preset="gpt2-tiny", data="my.txt", output="runs/mine", steps=200, devices=2,
+                        tensor_model_parallel_size=2)
+    run.losses   # numpy f32 [200], the bits of `tessera train` with the same flags
+
+Keywords are the flags of the command, with _ for -. help(tessera.train) says more.
+"""
+
+from ._errors import (
+    CheckpointError,
+    DataError,
+    Error,
+    InternalError,
+    NumericsError,
+    PeerError,
+    ResourceError,
+    UsageError,
+)
+from ._library import library as _library
+from ._train import Run, Step, train
+
+__version__: str = _library.tessera_version().decode()
+
+__all__ = [
+    "CheckpointError",
+    "DataError",
+    "Error",
+    "InternalError",
+    "NumericsError",
+    "PeerError",
+    "ResourceError",
+    "Run",
+    "Step",
+    "UsageError",
+    "train",
+]

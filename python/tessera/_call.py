@@ -1,0 +1,112 @@
+"""One long call of the library, with events, lines, and Ctrl-C.
+
+The call has a thread of its own. The caller's thread prints lines and runs callbacks, so that these
+are where the caller is, and so that a signal is heard at any time, also while a model is compiled.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import queue
+import threading
+from typing import Callable, List, Optional
+
+from ._errors import error_of
+from ._library import EVENT, LINE, Listener, library
+
+
+_SECOND = 1.0
+
+
+class Call:
+    """Calls `work(handle, listener)` of the library.
+
+    on_line hears lines for people, on_event the events, as dicts; with on_event the run waits for
+    each, and where it returns true, or either raises, it is asked to stop. All events are kept in
+    `events`, as JSON.
+    """
+
+    def __init__(
+        self,
+        on_line: Optional[Callable[[str], object]] = None,
+        on_event: Optional[Callable[[dict], bool]] = None,
+    ):
+        self.events: List[bytes] = []
+        self._on_line = on_line
+        self._on_event = on_event
+        self._inbox: queue.SimpleQueue = queue.SimpleQueue()
+        self._answer: queue.SimpleQueue = queue.SimpleQueue()
+        self._failure: Optional[BaseException] = None
+        self._handle = library.tessera_run_new()
+
+    def __call__(self, work: Callable[[int, object], int]) -> Optional[dict]:
+        """Returns the result, once the call has ended. Raises what a callback raised,
+        KeyboardInterrupt, or the error of the library."""
+        line = LINE(self._line) if self._on_line else LINE()
+        listener = Listener(None, EVENT(self._event), line)
+
+        def call() -> None:
+            try:
+                work(self._handle, ctypes.byref(listener))
+            finally:
+                self._inbox.put(None)
+
+        thread = threading.Thread(target=call, name="tessera", daemon=True)
+        thread.start()
+        while not self._attend(thread):
+            pass
+        try:
+            if self._failure is not None:
+                raise self._failure
+            error = library.tessera_error(self._handle)
+            if error is not None:
+                raise error_of(json.loads(error))
+            result = library.tessera_result(self._handle)
+            return None if result is None else json.loads(result)
+        finally:
+            self._failure = None  # its traceback holds this object
+            library.tessera_run_free(self._handle)
+
+    def _attend(self, thread: threading.Thread) -> bool:
+        """Does what comes next; true when the call has ended."""
+        try:
+            # Ctrl-C may strike between get() and what follows, and the item is gone: so nobody
+            # waits for one for ever.
+            try:
+                item = self._inbox.get(timeout=_SECOND)
+            except queue.Empty:
+                return not thread.is_alive() and self._inbox.empty()
+            if item is None:
+                return True
+            what, text = item
+            if what == "line":
+                if self._failure is None:
+                    self._on_line(text.decode(errors="replace"))
+                return False
+            stop = True
+            try:
+                stop = self._failure is not None or bool(self._on_event(json.loads(text)))
+            finally:
+                self._answer.put(stop)
+        except BaseException as failure:  # Ctrl-C too: the run saves first
+            self._failure = self._failure or failure
+            library.tessera_stop(self._handle)
+        return False
+
+    # These two are called by the library, in its threads.
+
+    def _event(self, _user: object, text: bytes) -> int:
+        self.events.append(text)
+        if self._on_event is None:
+            return 0
+        self._inbox.put(("event", text))
+        while True:
+            try:
+                return 1 if self._answer.get(timeout=_SECOND) else 0
+            except queue.Empty:
+                if self._failure is not None:
+                    return 1
+
+    def _line(self, _user: object, text: bytes) -> None:
+        self._inbox.put(("line", text))

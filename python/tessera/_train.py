@@ -1,0 +1,144 @@
+"""tessera.train, and what it returns."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from typing import Callable, Iterable, List, Optional, Sequence, Union
+
+from ._call import Call
+from ._errors import UsageError
+from ._library import library
+
+Flag = Union[None, bool, int, float, str, os.PathLike, Sequence[Union[int, float, str, os.PathLike]]]
+
+
+class Step:
+    """What a callback is told of a step that was done.
+
+    number       steps done, this one included
+    loss         mean of the batch; nan if the step was skipped for inf or nan
+    lr           learning rate of this step
+    grad_norm    of all gradients, before clipping
+    skipped      the step changed nothing, as its loss or a gradient was inf or nan
+    seconds      that it took
+    tokens_per_s
+    metrics      all of it, as the line of metrics.jsonl
+    """
+
+    def __init__(self, metrics: dict):
+        def number(key: str) -> float:
+            value = metrics.get(key)
+            return math.nan if value is None else value
+
+        self.metrics = metrics
+        self.number: int = metrics["step"]
+        self.loss = number("loss")
+        self.lr = number("lr")
+        self.grad_norm = number("grad_norm")
+        self.seconds = number("step_seconds")
+        self.tokens_per_s = number("tokens_per_s")
+        self.skipped: bool = metrics.get("skipped", False)
+        self.stopped = False
+
+    def stop(self) -> None:
+        """Ends the run after this step: it saves, and train() returns."""
+        self.stopped = True
+
+    def __repr__(self) -> str:
+        return f"Step(number={self.number}, loss={self.loss:.6g}, lr={self.lr:.6g})"
+
+
+class Run:
+    """A run that has ended.
+
+    losses      of each step of this call: numpy f32 [steps], or a list where numpy is not installed
+    metrics     a dict for each line that this call added to metrics.jsonl
+    output      folder of the run
+    checkpoint  folder of the newest checkpoint that this call saved; None: it saved none
+    summary     a dict, as summary.json
+    ending      "finished", "interval" (by exit_interval) or "stopped" (by a callback)
+    """
+
+    def __init__(self, result: dict, events: Iterable[dict]):
+        self.output: str = result["output"]
+        self.summary: dict = result["summary"]
+        self.ending: str = result["ending"]
+        self.metrics: List[dict] = []
+        self.checkpoint: Optional[str] = None
+        for event in events:
+            if event["kind"] == "save":
+                self.checkpoint = event["path"]
+            else:
+                self.metrics.append(event)
+
+    @property
+    def losses(self):
+        losses = [Step(line).loss for line in self.metrics if line["kind"] == "train"]
+        try:
+            import numpy
+        except ImportError:
+            return losses
+        return numpy.array(losses, dtype=numpy.float32)
+
+    def __repr__(self) -> str:
+        losses = self.losses
+        last = f", loss {losses[-1]:.6g}" if len(losses) else ""
+        return f"<tessera.Run {self.ending}: {self.summary['steps']} steps{last}; {self.output}>"
+
+
+def train(
+    *,
+    callbacks: Union[Callable[[Step], object], Sequence[Callable[[Step], object]]] = (),
+    lines: Optional[Callable[[str], object]] = print,
+    **flags: Flag,
+) -> Run:
+    """Trains as `tessera train` does, to the same bits, and returns what came of it.
+
+        run = tessera.train(preset="gpt2-tiny", data="my.txt", output="runs/mine", steps=200,
+                            devices=2, tensor_model_parallel_size=2)
+        run.losses
+
+    flags      those of the command (docs/reference/flags.md) with _ for -: a switch is True or
+               False, several values are a list, and None is as if the flag were not there.
+    callbacks  functions of a Step, called after each step in the caller's thread, while the run
+               waits; step.stop() ends the run.
+    lines      is called with each line that the command would print; None: nobody is.
+
+    Devices are threads of this process. Ctrl-C finishes the step at hand, saves, and raises
+    KeyboardInterrupt; an exception of a callback does the same and is raised. A wrong flag or file
+    raises a tessera.Error: UsageError, DataError, ...
+    """
+    hears = [callbacks] if callable(callbacks) else list(callbacks)
+
+    def on_event(event: dict) -> bool:
+        if event["kind"] != "train":
+            return False
+        step = Step(event)
+        for hear in hears:
+            hear(step)
+        return step.stopped
+
+    told = flags_text(flags)
+    call = Call(lines, on_event if hears else None)
+    result = call(lambda handle, listener: library.tessera_train(handle, told, listener))
+    return Run(result, map(json.loads, call.events))
+
+
+def flags_text(flags: dict) -> bytes:
+    """Keywords as the library reads them."""
+
+    def plain(value: object) -> object:
+        if isinstance(value, os.PathLike):
+            return os.fspath(value)
+        if hasattr(value, "tolist"):  # a number or an array of numpy
+            return value.tolist()
+        raise UsageError(f"a flag is {value!r}; give a number, a text, True or False, or a list")
+
+    try:
+        return json.dumps(flags, default=plain, allow_nan=False).encode()
+    except ValueError as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"a flag is no finite number: {error}") from None

@@ -1,0 +1,196 @@
+"""tessera.train: the command's numbers, callbacks, errors, Ctrl-C. TESSERA is the command."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import numpy
+
+import tessera
+
+COMMAND = os.environ["TESSERA"]
+TINY = dict(preset="gpt2-tiny", layers=1, eval_iters=1, threads=1)
+
+
+def flags_of(keywords):
+    """As one types them: the test's own way from keywords to flags."""
+    return [word for name, value in keywords.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+
+
+def numbers_of(lines):
+    """Lines of metrics, less what no two runs have alike."""
+    return [{k: v for k, v in line.items() if k not in ("tokens_per_s", "step_seconds")} for line in lines]
+
+
+class Train(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.data = self.path("text.txt")
+        with open(self.data, "w") as file:
+            file.writelines(f"line {i * 7919 % 1000}\n" for i in range(400))
+        self.lines = []
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def train(self, output, **more):
+        given = dict(TINY, data=self.data, output=self.path(output), lines=self.lines.append)
+        return tessera.train(**{**given, **more})
+
+    def metrics(self, output):
+        with open(self.path(output) + "/metrics.jsonl") as file:
+            return numbers_of(map(json.loads, file))
+
+    def test_the_bits_of_the_command(self):
+        for more in [
+            {},
+            dict(devices=2, tensor_model_parallel_size=2),
+            dict(devices=2, zero_stage=1, bf16=True, global_batch_size=8),
+        ]:
+            with self.subTest(**more):
+                name = f"run{len(more)}"
+                words = flags_of(dict(TINY, data=self.data, output=self.path("command" + name), steps=6))
+                words += flags_of({k: v for k, v in more.items() if v is not True})
+                words += ["--" + k for k, v in more.items() if v is True]
+                subprocess.run([COMMAND, "train", *words], check=True, stdout=subprocess.DEVNULL)
+                run = self.train(name, steps=6, **more)
+                want = self.metrics("command" + name)
+                self.assertEqual(self.metrics(name), want)
+                self.assertEqual(numbers_of(run.metrics), want)
+                losses = [line["loss"] for line in want if line["kind"] == "train"]
+                self.assertEqual(run.losses.dtype, numpy.float32)
+                numpy.testing.assert_array_equal(run.losses, numpy.array(losses, numpy.float32))
+                self.assertEqual(len(losses), 6)
+                with open(run.output + "/summary.json") as file:
+                    self.assertEqual(run.summary, json.load(file))
+                self.assertEqual((run.ending, run.output), ("finished", self.path(name)))
+                self.assertTrue(os.path.isdir(run.checkpoint), run.checkpoint)
+                self.assertTrue(self.lines[-1].startswith("done: step 6 of 6"), self.lines[-1])
+
+    def test_a_callback_sees_each_step_and_stops(self):
+        seen = []
+
+        def see(step):
+            self.assertIs(threading.current_thread(), threading.main_thread())
+            seen.append(step)
+            if step.number == 3:
+                step.stop()
+
+        for devices in (1, 2):
+            seen.clear()
+            run = self.train(f"run{devices}", steps=50, devices=devices, callbacks=[see])
+            self.assertEqual([step.number for step in seen], [1, 2, 3])
+            self.assertEqual([numpy.float32(step.loss) for step in seen], list(run.losses))
+            self.assertTrue(all(step.lr >= 0 and step.grad_norm > 0 for step in seen))
+            self.assertEqual((run.ending, run.summary["steps"]), ("stopped", 3))
+        on = self.train("run2", steps=5, devices=2, resume="auto")
+        self.assertEqual(len(on.losses), 2)
+        whole = self.train("whole", steps=5, devices=2)
+        self.assertEqual(self.metrics("run2"), self.metrics("whole"))
+        self.assertEqual(whole.ending, "finished")
+
+    def test_the_exception_of_a_callback_is_raised_once_the_run_has_saved(self):
+        def fail(step):
+            if step.number == 2:
+                raise KeyError("mine")
+
+        with self.assertRaisesRegex(KeyError, "mine"):
+            self.train("run", steps=50, callbacks=fail)
+        self.assertEqual(self.train("run", steps=3, resume="auto").summary["steps"], 3)
+
+    def test_ctrl_c_saves_and_raises(self):
+        for devices in (1, 2):
+            hears = signal.getsignal(signal.SIGINT)
+            lines = self.lines
+
+            def interrupt(line, lines=lines):  # of a run without callbacks, from outside of it
+                lines.append(line)
+                if "step" in line:
+                    os.kill(os.getpid(), signal.SIGINT)
+
+            with self.assertRaises(KeyboardInterrupt):
+                self.train(f"run{devices}", steps=100000, devices=devices, lines=interrupt)
+            self.assertIs(signal.getsignal(signal.SIGINT), hears)
+            done = len([m for m in self.metrics(f"run{devices}") if m["kind"] == "train"])
+            run = self.train(f"run{devices}", steps=done + 1, devices=devices, resume="auto")
+            self.assertEqual(len(run.losses), 1)
+
+    def test_errors(self):
+        for kind, code, words, more in [
+            (tessera.UsageError, 2, "gpt2-tiny", dict(preset="gpt2-tinny")),
+            (tessera.UsageError, 2, "--steps", dict(stesp=3)),
+            (tessera.UsageError, 2, "--lr is", dict(lr={})),
+            (tessera.UsageError, 2, "a flag is", dict(lr=object())),
+            (tessera.UsageError, 2, "no finite number", dict(lr=float("nan"))),
+            (tessera.DataError, 3, "text.txt", dict(data=self.path("txet.txt"))),
+            (tessera.CheckpointError, 4, "nothing", dict(init_from=self.path("nothing"))),
+        ]:
+            with self.subTest(**more):
+                with self.assertRaises(kind) as raised:
+                    self.train("run", **more)
+                self.assertIsInstance(raised.exception, tessera.Error)
+                self.assertIn(words, str(raised.exception))
+                self.assertEqual(raised.exception.code, code)
+                self.assertFalse(os.path.exists(self.path("run")))
+
+    def test_keywords_of_every_kind(self):
+        run = self.train(
+            "run",
+            steps=numpy.int64(1),
+            lr=numpy.float32(0.001),
+            data=[self.data],
+            seed=None,
+            bf16=False,
+            overwrite=True,
+        )
+        self.assertEqual(len(run.losses), 1)
+
+    def test_nothing_is_printed_and_no_process_started(self):
+        program = (
+            "import sys, os, subprocess\n"
+            "def no(*a, **k): raise SystemExit('a process')\n"
+            "subprocess.Popen = os.posix_spawn = os.fork = os.execv = no\n"
+            "import tessera\n"
+            "tessera.train(lines=None, steps=1, **eval(sys.argv[1]))\n"
+        )
+        flags = dict(TINY, data=self.data, output=self.path("run"))
+        done = subprocess.run(
+            [sys.executable, "-c", program, repr(flags)], capture_output=True, text=True
+        )
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+
+    def test_a_launched_process_is_refused(self):
+        os.environ.update(RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="1")
+        try:
+            with self.assertRaisesRegex(tessera.UsageError, "one of several ranks"):
+                self.train("run", steps=1)
+        finally:
+            for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
+                del os.environ[name]
+
+    def test_the_version(self):
+        told = subprocess.run([COMMAND, "version"], check=True, capture_output=True, text=True)
+        self.assertEqual(told.stdout.split()[-1], tessera.__version__)
+
+    def test_two_runs_at_once(self):
+        runs = {}
+        threads = [
+            threading.Thread(target=lambda i=i: runs.update({i: self.train(f"run{i}", steps=4)}))
+            for i in range(2)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        numpy.testing.assert_array_equal(runs[0].losses, runs[1].losses)
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,88 @@
+"""wheel_test.py SOURCE PACKAGE: the wheel of a built package is whole, and trains where it is unpacked."""
+
+import base64
+import csv
+import hashlib
+import io
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+SOURCE, PACKAGE = sys.argv[1:3]
+
+
+class Wheel(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        script = os.path.join(SOURCE, "tools", "python_wheel.py")
+        made = subprocess.run(
+            [sys.executable, "-B", script, PACKAGE, cls.folder.name],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        cls.path = made.stdout.splitlines()[-1]
+        cls.version = os.path.basename(cls.path).split("-")[1]
+        cls.wheel = zipfile.ZipFile(cls.path)
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.wheel.close()
+        cls.folder.cleanup()
+
+    def test_its_name_says_where_it_runs(self):
+        name = os.path.basename(self.path)
+        self.assertRegex(name, r"^tessera-\d+\.\d+\.\d+-py3-none-manylinux_2_(3[6-9]|[4-9].)_.*\.whl$")
+        about = self.wheel.read(f"tessera-{self.version}.dist-info/WHEEL").decode()
+        self.assertIn("Tag: " + name[: -len(".whl")].split("-", 2)[2], about.splitlines())
+
+    def test_the_record_names_every_file_and_its_hash(self):
+        record = f"tessera-{self.version}.dist-info/RECORD"
+        rows = list(csv.reader(io.StringIO(self.wheel.read(record).decode())))
+        self.assertEqual([row[0] for row in rows], self.wheel.namelist())
+        for name, digest, size in rows:
+            if name == record:
+                self.assertEqual((digest, size), ("", ""))
+                continue
+            data = self.wheel.read(name)
+            sha = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).decode().rstrip("=")
+            self.assertEqual((digest, size), ("sha256=" + sha, str(len(data))))
+
+    def test_it_has_the_modules_and_libraries_but_none_of_the_system(self):
+        names = self.wheel.namelist()
+        for name in ("tessera/__init__.py", "tessera/py.typed", "tessera/libtessera_c.so"):
+            self.assertIn(name, names)
+        libraries = [name for name in names if name.startswith("tessera.libs/")]
+        self.assertTrue(any("libdnnl" in name for name in libraries), libraries)
+        self.assertFalse([name for name in libraries if "libc.so" in name or "libstdc++" in name])
+        # Of the process: its malloc stays its own.
+        self.assertFalse([name for name in names if "mimalloc" in name])
+
+    def test_it_trains_where_it_is_unpacked(self):
+        place = os.path.join(self.folder.name, "unpacked")
+        self.wheel.extractall(place)
+        with open(os.path.join(self.folder.name, "text.txt"), "w") as file:
+            file.writelines(f"line {i}\n" for i in range(400))
+        program = (
+            "import tessera\n"
+            "run = tessera.train(preset='gpt2-tiny', layers=1, data='text.txt', steps=2,"
+            " output='run', lines=None)\n"
+            "print(len(run.losses), tessera.__file__)\n"
+        )
+        told = subprocess.run(
+            [sys.executable, "-B", "-c", program],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd=self.folder.name,
+            env={**os.environ, "PYTHONPATH": place, "PATH": ""},
+        )
+        self.assertEqual(told.stdout, f"2 {place}/tessera/__init__.py\n")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])

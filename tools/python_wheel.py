@@ -1,0 +1,135 @@
+#!/usr/bin/env python3
+"""Makes a wheel of a built package, with nothing but the standard library.
+
+    python_wheel.py [PACKAGE [FOLDER]]
+
+PACKAGE (build/archive/python/tessera) has the modules and libtessera_c.so; FOLDER (build/wheel) gets the
+wheel. Libraries that libtessera_c.so needs go into tessera.libs beside it, but for those of every Linux;
+the tag says how new a C library it takes. The same files make the same bytes. Prints the wheel's path.
+
+It is also what pyproject.toml names: `pip install .` calls build_wheel().
+"""
+
+import argparse
+import base64
+import ctypes
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+LIBRARY = "libtessera_c.so"
+# What a wheel for manylinux may expect to find (PEP 600).
+OF_THE_SYSTEM = re.compile(
+    r"(ld-linux.*|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|linux-vdso)\.so.*"
+)
+METADATA = """Metadata-Version: 2.1
+Name: tessera
+Version: {version}
+Summary: trains Transformers on many devices: the same program, the same numbers, on any mesh
+Requires-Python: >=3.9
+Provides-Extra: numpy
+Requires-Dist: numpy; extra == "numpy"
+Classifier: Programming Language :: Python :: 3
+Classifier: Operating System :: POSIX :: Linux
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("package", nargs="?", default=os.path.join(ROOT, "build/archive/python/tessera"))
+    parser.add_argument("folder", nargs="?", default=os.path.join(ROOT, "build/wheel"))
+    words = parser.parse_args()
+    print(write_wheel(words.package, words.folder))
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None) -> str:
+    """PEP 517: makes a wheel of the source tree that is the working folder; returns its name."""
+    made = subprocess.run(["./dev", "wheel", "--no-install"], stdout=subprocess.PIPE, text=True)
+    if made.returncode != 0:
+        sys.exit("./dev wheel fails; its words are above. ./dev build installs what it needs.")
+    path = made.stdout.splitlines()[-1]
+    shutil.copy(path, wheel_directory)
+    return os.path.basename(path)
+
+
+def version_of(library: str) -> str:
+    version = ctypes.CDLL(library).tessera_version
+    version.restype = ctypes.c_char_p
+    return version().decode()
+
+
+def write_wheel(package: str, folder: str) -> str:
+    library = os.path.join(package, LIBRARY)
+    if not os.path.exists(library):
+        sys.exit(f"python_wheel.py: no {library}; build the target tessera_c")
+    version = version_of(library)
+    needed = needed_libraries(library)
+    tag = f"py3-none-{platform_of([library, *needed.values()])}"
+    files = {}
+    for name in sorted(os.listdir(package)):
+        if name.endswith((".py", ".so", ".typed")):
+            files["tessera/" + name] = read(os.path.join(package, name))
+    for name, path in sorted(needed.items()):
+        files["tessera.libs/" + name] = read(path)
+    info = f"tessera-{version}.dist-info/"
+    files[info + "METADATA"] = METADATA.format(version=version).encode()
+    wheel = f"Wheel-Version: 1.0\nGenerator: tools/python_wheel.py\nRoot-Is-Purelib: false\nTag: {tag}\n"
+    files[info + "WHEEL"] = wheel.encode()
+    record = [f"{name},sha256={digest(data)},{len(data)}\n" for name, data in files.items()]
+    files[info + "RECORD"] = "".join([*record, info + "RECORD,,\n"]).encode()
+
+    os.makedirs(folder, exist_ok=True)
+    path = os.path.join(folder, f"tessera-{version}-{tag}.whl")
+    with zipfile.ZipFile(path + ".new", "w", zipfile.ZIP_DEFLATED) as out:
+        for name, data in files.items():
+            about = zipfile.ZipInfo(name)  # its date is the same every time
+            about.compress_type = zipfile.ZIP_DEFLATED
+            about.external_attr = (0o755 if ".so" in name else 0o644) << 16
+            out.writestr(about, data)
+    os.replace(path + ".new", path)
+    return path
+
+
+def read(path: str) -> bytes:
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def digest(data: bytes) -> str:
+    return base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+
+
+def needed_libraries(library: str) -> dict:
+    """Names and paths of the libraries that it needs, directly or not, less those of the system."""
+    told = subprocess.run(["ldd", library], check=True, capture_output=True, text=True).stdout
+    out = {}
+    for line in told.splitlines():
+        name, _, place = (part.strip() for part in line.partition("=>"))
+        if OF_THE_SYSTEM.fullmatch(os.path.basename(name.split()[0])):
+            continue
+        path = place.split(" (")[0]
+        if not os.path.isabs(path):
+            sys.exit(f"python_wheel.py: {library} needs {name}, which is not found; install it")
+        out[name] = path
+    return out
+
+
+def platform_of(libraries: list) -> str:
+    """manylinux_2_36_x86_64: the newest version of the C library that one of them asks for, and no
+    older one than this build was tried on."""
+    newest = max(
+        int(minor) for path in libraries for minor in re.findall(rb"GLIBC_2\.(\d+)", read(path))
+    )
+    return f"manylinux_2_{max(newest, OLDEST)}_{os.uname().machine}"
+
+
+OLDEST = 36  # Debian 12
+
+
+if __name__ == "__main__":
+    main()
