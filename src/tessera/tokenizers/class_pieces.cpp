@@ -223,8 +223,8 @@ void build_pegasus(ClassParts& parts, json& out) {
   if (parts.from_model) {
     // Without words of a file the two masks are taken the other way round.
     const TokenText* const mask = parts.settings.role("mask_token");
-    const bool told = parts.settings.given.contains("mask_token");
-    const std::string first = !told             ? "<mask_1>"
+    const bool mask_given = parts.settings.given.contains("mask_token");
+    const std::string first = !mask_given       ? "<mask_1>"
                               : mask == nullptr ? ""
                                                 : mask->content,
                       second = given ? sentences : "<mask_2>";
