@@ -6,7 +6,8 @@
                         tensor_model_parallel_size=2)
     run.losses   # numpy f32 [200], the bits of `tessera train` with the same flags
 
-Keywords are the flags of the command, with _ for -. help(tessera.train) says more.
+Keywords are the flags of the command, with _ for -. help(tessera.train) says more, and
+tessera.plan tells what a step would take.
 """
 
 from ._errors import (
@@ -20,6 +21,7 @@ from ._errors import (
     UsageError,
 )
 from ._library import library as _library
+from ._plan import Plan, plan
 from ._train import Run, Step, train
 
 __version__: str = _library.tessera_version().decode()
@@ -31,9 +33,11 @@ __all__ = [
     "InternalError",
     "NumericsError",
     "PeerError",
+    "Plan",
     "ResourceError",
     "Run",
     "Step",
     "UsageError",
+    "plan",
     "train",
 ]

@@ -27,6 +27,7 @@ def _load() -> ctypes.CDLL:
     function("tessera_run_new", run)
     function("tessera_run_free", None, run)
     function("tessera_train", ctypes.c_int, run, ctypes.c_char_p, ctypes.POINTER(Listener))
+    function("tessera_plan", ctypes.c_int, run, ctypes.c_char_p, ctypes.POINTER(Listener))
     function("tessera_stop", None, run)
     function("tessera_result", ctypes.c_char_p, run)
     function("tessera_error", ctypes.c_char_p, run)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-import os
 from typing import Callable, Iterable, List, Optional, Sequence, Union
 
 from ._call import Call
-from ._errors import UsageError
+from ._flags import Flag, flags_text
 from ._library import library
 
-Flag = Union[None, bool, int, float, str, os.PathLike, Sequence[Union[int, float, str, os.PathLike]]]
 
 
 class Step:
@@ -124,21 +122,3 @@ def train(
     call = Call(lines, on_event if hears else None)
     result = call(lambda handle, listener: library.tessera_train(handle, told, listener))
     return Run(result, map(json.loads, call.events))
-
-
-def flags_text(flags: dict) -> bytes:
-    """Keywords as the library reads them."""
-
-    def plain(value: object) -> object:
-        if isinstance(value, os.PathLike):
-            return os.fspath(value)
-        if hasattr(value, "tolist"):  # a number or an array of numpy
-            return value.tolist()
-        raise UsageError(f"a flag is {value!r}; give a number, a text, True or False, or a list")
-
-    try:
-        return json.dumps(flags, default=plain, allow_nan=False).encode()
-    except ValueError as error:
-        if isinstance(error, UsageError):
-            raise
-        raise UsageError(f"a flag is no finite number: {error}") from None

@@ -91,6 +91,35 @@ TEST(CApi, TheNumbersOfTheCommandOnOneAndTwoDevices) {
   }
 }
 
+/// But for how long it took to compile, and what this process holds already.
+TEST(CApi, ThePlanOfTheCommand) {
+  const auto lasting = [](const std::string& json) {
+    JsonValue out = JsonValue::parse(json);
+    for (const char* key : {"compile_seconds", "passes", "outside_arena_bytes"}) out.erase(key);
+    return out;
+  };
+  const Ran json =
+      run(words("plan --preset gpt2-tiny --vocab-size 65 --zero-stage 1 --devices 2 --json"));
+  ASSERT_EQ(json.code, 0) << json.err;
+  OneCall mine;
+  ASSERT_EQ(
+      tessera_plan(mine.handle,
+                   R"({"preset":"gpt2-tiny","vocab_size":65,"zero_stage":1,"devices":2})", nullptr),
+      0);
+  EXPECT_EQ(lasting(mine.result()["report"].dump()), lasting(json.out));
+  const Ran shown =
+      run(words("plan --preset gpt2-tiny --vocab-size 65 --zero-stage 1 --devices 2"));
+  EXPECT_EQ(mine.result()["text"], shown.out);
+
+  for (const char* flags :
+       {R"({"search_mode":"dynamic_programming"})", R"({"minimalloc":"a.csv"})"}) {
+    OneCall other;
+    EXPECT_EQ(tessera_plan(other.handle, flags, nullptr), 2);
+    EXPECT_NE(other.error()["message"].get<std::string>().find("leave it to the command"),
+              std::string::npos);
+  }
+}
+
 /// An event ends a run, which saves and can go on; signals stay what they were.
 TEST(CApi, AnEventStopsARun) {
   const Folder folder;

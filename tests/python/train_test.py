@@ -175,6 +175,25 @@ class Train(unittest.TestCase):
             for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
                 del os.environ[name]
 
+    def test_plans(self):
+        flags = dict(preset="gpt2-tiny", vocab_size=65, devices=2, zero_stage=1)
+        plan = tessera.plan(**flags)
+        told = subprocess.run(
+            [COMMAND, "plan", *flags_of(flags), "--json"], check=True, capture_output=True, text=True
+        )
+        want = json.loads(told.stdout)
+        for passing in ("compile_seconds", "passes", "outside_arena_bytes"):
+            del want[passing], plan.report[passing]
+        self.assertEqual(plan.report, want)
+        self.assertEqual(plan.memory, want["memory"])
+        self.assertIn("parameters", str(plan))
+        self.assertIsNone(plan.flags)
+        found = tessera.plan(auto=True, lines=self.lines.append, **flags)
+        self.assertEqual(found.flags[:2], ["--preset", "gpt2-tiny"])
+        self.assertIn("--zero-stage", found.flags)
+        with self.assertRaisesRegex(tessera.UsageError, "leave it to the command"):
+            tessera.plan(search_mode="dynamic_programming", **flags)
+
     def test_the_version(self):
         told = subprocess.run([COMMAND, "version"], check=True, capture_output=True, text=True)
         self.assertEqual(told.stdout.split()[-1], tessera.__version__)

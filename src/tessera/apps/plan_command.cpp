@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 
 #include "tessera/apps/auto_plan.h"
 #include "tessera/apps/buffer_layout.h"
@@ -7,6 +8,7 @@
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
 #include "tessera/apps/plan_summary.h"
+#include "tessera/apps/planning.h"
 #include "tessera/apps/result_file.h"
 #include "tessera/apps/search_text.h"
 #include "tessera/base/cores.h"
@@ -153,6 +155,10 @@ PlanRequest take_request(ParsedFlags& parsed, Problems& problems) {
   return out;
 }
 
+std::string unexpected_word(const std::string& word) {
+  return text("unexpected '", word, "'; flags begin with --");
+}
+
 /// A search shares out devices itself, and says what it finds in one way.
 void refuse_beside_search(const ParsedFlags& parsed, const PlanRequest& request,
                           Problems& problems) {
@@ -225,7 +231,11 @@ CompiledBytes compile_for_gpu(const RunConfig& config, const PlanRequest& reques
   return compile_for_gpu(options, request.gpu, plans_of(compiled), kTrainProgram);
 }
 
-void print_automatic(const RunConfig& config, const PlanRequest& request, Console& console) {
+/// Hears what a plan says before files are written, so that it is there, whatever becomes of these.
+using PlanListener = std::function<void(const PlanTold& told)>;
+
+void plan_automatically(const RunConfig& config, const PlanRequest& request, Console& console,
+                        const PlanListener& hear) {
   PlanQuestion question = question_of(config, request.precision);
   question.margin = request.memory_margin;
   question.on_progress = search_progress(console);
@@ -236,15 +246,15 @@ void print_automatic(const RunConfig& config, const PlanRequest& request, Consol
     };
   }
   const PlanAnswer answer = plan_for(question);
-  console.out << (request.json ? to_json(answer, question) : to_text(answer, question))
-              << std::flush;  // is there, whatever becomes of the files
+  hear({to_text(answer, question), to_json(answer, question)});
   if (!request.plan_file.empty())
     write_atomically(request.plan_file,
                      plan_file_text(config, answer.best().considered.choice, num_usable_cores()));
   if (!request.page.empty()) write_atomically(request.page, to_html(answer, question));
 }
 
-void print_plan(RunConfig config, const PlanRequest& request, Console& console) {
+void plan_as_given(RunConfig config, const PlanRequest& request, Console& console,
+                   const PlanListener& hear) {
   share_cores(config);
   const std::string fitted = fit_to_cap(config, nullptr, console);
   if (!fitted.empty()) console.err << "notice: " << fitted << "\n";
@@ -260,15 +270,33 @@ void print_plan(RunConfig config, const PlanRequest& request, Console& console) 
   if (!request.gpu.empty()) report.compiled = compile_for_gpu(config, request, compiled);
   if (!request.picture.empty())
     write_atomically(request.picture, planned_pipeline(compiled, setup)->svg());
-  if (request.json) {
-    console.out << to_json(report);
-    return;
-  }
-  console.out << plan_summary(report, config) << (request.verbose ? details_text(report) : "")
-              << placements_text(report.mesh);
+  hear({text(plan_summary(report, config), request.verbose ? details_text(report) : "",
+             placements_text(report.mesh)),
+        to_json(report)});
+}
+
+void make_plan(const RunConfig& config, const PlanRequest& request, Console& console,
+               const PlanListener& hear) {
+  if (request.automatic) return plan_automatically(config, request, console, hear);
+  plan_as_given(config, request, console, hear);
 }
 
 }  // namespace
+
+PlanTold plan_here(const Arguments& arguments, Console& console, const OwnFamilies& families) {
+  Problems problems;
+  ParsedFlags parsed = parse_flags(arguments, plan_command_flags(families), problems);
+  for (const char* flag : {"search-mode", "minimalloc"})
+    if (parsed.find(flag) != nullptr)
+      problems.add(text("--", flag, " tells no plan; leave it to the command tessera plan"));
+  if (parsed.help) problems.add("--help is for the command; leave it out");
+  for (const std::string& word : parsed.words) problems.add(unexpected_word(word));
+  const PlanRequest request = take_request(parsed, problems);
+  PlanTold out;
+  make_plan(asked_run(parsed, request, problems, console, families), request, console,
+            [&](const PlanTold& told) { out = told; });
+  return out;
+}
 
 int plan_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
   Problems problems;
@@ -281,19 +309,19 @@ int plan_command(const Arguments& arguments, Console& console, const OwnFamilies
         << flags_help(flags_that_matter(flags), console.columns);
     return 0;
   }
-  for (const std::string& word : parsed.words)
-    problems.add(text("unexpected '", word, "'; flags begin with --"));
+  for (const std::string& word : parsed.words) problems.add(unexpected_word(word));
   if (asks_for_buffer_layout(parsed)) return lay_out_buffer_file(parsed, problems, console);
   const PlanRequest request = take_request(parsed, problems);
   const RunConfig config = asked_run(parsed, request, problems, console, families);
-  if (request.automatic) {
-    print_automatic(config, request, console);
-  } else if (!request.search_mode.empty()) {
+  if (!request.search_mode.empty()) {
     const std::optional<std::int64_t> cap = parse_memory_cap(config.memory_cap);
     console.out << search_text(config, search_mode_of(request.search_mode),
                                cap ? static_cast<double>(*cap) : kNever);
   } else {
-    print_plan(config, request, console);
+    make_plan(config, request, console, [&](const PlanTold& told) {
+      console.out << (request.json ? told.json : told.text);
+      if (request.automatic) console.out.flush();  // files follow
+    });
   }
   return 0;
 }

@@ -35,10 +35,14 @@ struct tessera_listener {
 /// stopped; else tessera_error() says why. A run trains once.
 int tessera_train(tessera_run* run, const char* flags, const tessera_listener* listener);
 
+/// The plan of flags of `tessera plan`, which runs nothing. It has no events.
+int tessera_plan(tessera_run* run, const char* flags, const tessera_listener* listener);
+
 /// As an event's answer; from any thread, at any time.
 void tessera_stop(tessera_run* run);
 
-/// {"ending": "finished", "output": "runs/mine", "summary": {...}}, with "interval" (by
+/// Of a plan {"text": "...", "report": {...}}, for people and all of it (docs/reference/files.md);
+/// of a training {"ending": "finished", "output": "runs/mine", "summary": {...}}, with "interval" (by
 /// --exit-interval) or "stopped"; and the keys of summary.json. Null: there is none.
 const char* tessera_result(const tessera_run* run);
 /// {"kind": "Usage", "message": "...", "code": 2}: Usage, Data, Checkpoint, Resource, Numerics,

@@ -6,6 +6,7 @@
 #include <ostream>
 #include <string>
 
+#include "tessera/apps/planning.h"
 #include "tessera/apps/training.h"
 #include "tessera/base/version.h"
 #include "tessera/c_api/arguments.h"
@@ -64,18 +65,38 @@ int kept(tessera_run& run, const std::function<int()>& work) noexcept {
   }
 }
 
+Arguments given_arguments(const char* flags) {
+  require(flags != nullptr, "no flags were given; give JSON, as {\"steps\": 8}");
+  return arguments_of(flags);
+}
+
 int train_as_told(tessera_run& run, const char* flags, const tessera_listener& told) {
   Listener listener(told, run.stop);
   LineBuffer lines(listener), notices(listener);  // these come from threads of their own
   std::ostream out(&lines), err(&notices);
   Console console{out, err};
-  require(flags != nullptr, "no flags were given; give JSON, as {\"steps\": 8}");
-  const AskedTraining asked = read_training_flags(arguments_of(flags));
+  const AskedTraining asked = read_training_flags(given_arguments(flags));
   const TrainedRun trained = train_here(asked, console, {&listener}, run.stop);
   run.result = dumped({{"ending", name_of(trained.result.ending)},
                        {"output", trained.config.output},
                        {"summary", ResultJson::parse(to_json(trained.result.summary))}});
   return trained.result.ending == Ending::Stopped ? kExitStopped : 0;
+}
+
+int plan_as_told(tessera_run& run, const char* flags, const tessera_listener& told) {
+  Listener listener(told, run.stop);
+  LineBuffer lines(listener);
+  std::ostream out(&lines);
+  Console console{out, out};
+  const PlanTold plan = plan_here(given_arguments(flags), console);
+  run.result = dumped({{"text", plan.text}, {"report", ResultJson::parse(plan.json)}});
+  return 0;
+}
+
+using Work = int (*)(tessera_run& run, const char* flags, const tessera_listener& told);
+int call(Work work, tessera_run* run, const char* flags, const tessera_listener* listener) {
+  const tessera_listener nobody = {};
+  return kept(*run, [&] { return work(*run, flags, listener == nullptr ? nobody : *listener); });
 }
 
 }  // namespace
@@ -91,10 +112,11 @@ void tessera_run_free(tessera_run* run) { delete run; }
 void tessera_stop(tessera_run* run) { run->stop = true; }
 
 int tessera_train(tessera_run* run, const char* flags, const tessera_listener* listener) {
-  return tessera::kept(*run, [&] {
-    const tessera_listener nobody = {};
-    return tessera::train_as_told(*run, flags, listener == nullptr ? nobody : *listener);
-  });
+  return tessera::call(tessera::train_as_told, run, flags, listener);
+}
+
+int tessera_plan(tessera_run* run, const char* flags, const tessera_listener* listener) {
+  return tessera::call(tessera::plan_as_told, run, flags, listener);
 }
 
 const char* tessera_result(const tessera_run* run) {

@@ -1,0 +1,29 @@
+"""Keywords as the library reads flags."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Sequence, Union
+
+from ._errors import UsageError
+
+Flag = Union[None, bool, int, float, str, os.PathLike, Sequence[Union[int, float, str, os.PathLike]]]
+
+
+def flags_text(flags: dict) -> bytes:
+    """Keywords as the library reads them."""
+
+    def plain(value: object) -> object:
+        if isinstance(value, os.PathLike):
+            return os.fspath(value)
+        if hasattr(value, "tolist"):  # a number or an array of numpy
+            return value.tolist()
+        raise UsageError(f"a flag is {value!r}; give a number, a text, True or False, or a list")
+
+    try:
+        return json.dumps(flags, default=plain, allow_nan=False).encode()
+    except ValueError as error:
+        if isinstance(error, UsageError):
+            raise
+        raise UsageError(f"a flag is no finite number: {error}") from None
