@@ -145,6 +145,8 @@ check_names() {
     while read -r path; do
       echo "$path:1: a name that says nothing; name it after its one idea"
     done
+  printf '%s\n' "$@" | grep '^src/' | xargs -r grep -nE '^[^/"]*\b(un)?told\b' |
+    sed -E 's/^([^:]*:[0-9]+):.*/\1: a variable called told; name it after what it holds/' || true
 }
 
 # ---- Families: a new one is its own files, so no other file of the sources names one. Out of it are those that are about
@@ -223,7 +225,7 @@ findings=$(
   [ ${#sources[@]} = 0 ] || check_sources "${sources[@]}"
   check_lengths $(ls tests/repo/long_files.txt dev 2>/dev/null) "${lengthy[@]}"
   [ ${#units[@]} = 0 ] || check_unnamed "${headers[@]}" "${units[@]}"
-  check_names
+  check_names "${sources[@]}"
   [ ! -d src/tessera/models/families ] || check_families "${sources[@]}"
   check_places "${texts[@]}"
   [ ${#docs[@]} = 0 ] || check_docs "${docs[@]}"

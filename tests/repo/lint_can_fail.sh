@@ -67,6 +67,7 @@ finds "an alias and a type of headers" src/tessera/train/shape.h 2 <<<$'#pragma 
 finds "a type of the room's headers" $T/unnamed.cpp 2 <<<$'namespace {\nusing Shape = int;\n}  // namespace'
 finds "a folder name that says nothing" src/tessera/utils/a.cpp 1 src/tessera/utils:1 <<<'int x;'
 finds "a file name that says nothing" $T/utils.h 1 <<<'#pragma once'
+finds "a variable called told" $T/a.cpp 1 <<<'int f() { const int told = 1; return told; }'
 finds "the path of one machine" docs/b.md 1 <<<"Data is in /$(echo home)/ann/data."
 finds "the host of a registry" cmake/a.cmake 1 <<<"# from https://$(echo py)pi.org/simple"
 finds "a text about a file that is not there" docs/b.md 2 <<<$'Read\n`src/tessera/tensor/gone.h` first.'

@@ -70,8 +70,8 @@ Arguments given_arguments(const char* flags) {
   return arguments_of(flags);
 }
 
-int train_as_told(tessera_run& run, const char* flags, const tessera_listener& told) {
-  Listener listener(told, run.stop);
+int train_with(tessera_run& run, const char* flags, const tessera_listener& listening) {
+  Listener listener(listening, run.stop);
   LineBuffer lines(listener), notices(listener);  // these come from threads of their own
   std::ostream out(&lines), err(&notices);
   Console console{out, err};
@@ -83,8 +83,8 @@ int train_as_told(tessera_run& run, const char* flags, const tessera_listener& t
   return trained.result.ending == Ending::Stopped ? kExitStopped : 0;
 }
 
-int plan_as_told(tessera_run& run, const char* flags, const tessera_listener& told) {
-  Listener listener(told, run.stop);
+int plan_with(tessera_run& run, const char* flags, const tessera_listener& listening) {
+  Listener listener(listening, run.stop);
   LineBuffer lines(listener);
   std::ostream out(&lines);
   Console console{out, out};
@@ -93,7 +93,7 @@ int plan_as_told(tessera_run& run, const char* flags, const tessera_listener& to
   return 0;
 }
 
-using Work = int (*)(tessera_run& run, const char* flags, const tessera_listener& told);
+using Work = int (*)(tessera_run& run, const char* flags, const tessera_listener& listening);
 int call(Work work, tessera_run* run, const char* flags, const tessera_listener* listener) {
   const tessera_listener nobody = {};
   return kept(*run, [&] { return work(*run, flags, listener == nullptr ? nobody : *listener); });
@@ -112,11 +112,11 @@ void tessera_run_free(tessera_run* run) { delete run; }
 void tessera_stop(tessera_run* run) { run->stop = true; }
 
 int tessera_train(tessera_run* run, const char* flags, const tessera_listener* listener) {
-  return tessera::call(tessera::train_as_told, run, flags, listener);
+  return tessera::call(tessera::train_with, run, flags, listener);
 }
 
 int tessera_plan(tessera_run* run, const char* flags, const tessera_listener* listener) {
-  return tessera::call(tessera::plan_as_told, run, flags, listener);
+  return tessera::call(tessera::plan_with, run, flags, listener);
 }
 
 const char* tessera_result(const tessera_run* run) {

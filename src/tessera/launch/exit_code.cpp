@@ -86,10 +86,10 @@ int report_failure(const std::exception_ptr& failure, Console& console) {
     return static_cast<int>(error.fault());
   } catch (...) {
   }
-  const Failure told = failure_of(failure);
+  const Failure known = failure_of(failure);
   console.out.flush();
-  console.err << "error: " << told.message << std::endl;
-  return static_cast<int>(told.fault);
+  console.err << "error: " << known.message << std::endl;
+  return static_cast<int>(known.fault);
 }
 
 int exit_code_of(Console& console, const std::function<int()>& work) {
