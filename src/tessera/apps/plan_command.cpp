@@ -232,7 +232,7 @@ CompiledBytes compile_for_gpu(const RunConfig& config, const PlanRequest& reques
 }
 
 /// Hears what a plan says before files are written, so that it is there, whatever becomes of these.
-using PlanListener = std::function<void(const PlanTold& told)>;
+using PlanListener = std::function<void(const PlanTold& plan)>;
 
 void plan_automatically(const RunConfig& config, const PlanRequest& request, Console& console,
                         const PlanListener& hear) {
@@ -294,7 +294,7 @@ PlanTold plan_here(const Arguments& arguments, Console& console, const OwnFamili
   const PlanRequest request = take_request(parsed, problems);
   PlanTold out;
   make_plan(asked_run(parsed, request, problems, console, families), request, console,
-            [&](const PlanTold& told) { out = told; });
+            [&](const PlanTold& plan) { out = plan; });
   return out;
 }
 
@@ -318,8 +318,8 @@ int plan_command(const Arguments& arguments, Console& console, const OwnFamilies
     console.out << search_text(config, search_mode_of(request.search_mode),
                                cap ? static_cast<double>(*cap) : kNever);
   } else {
-    make_plan(config, request, console, [&](const PlanTold& told) {
-      console.out << (request.json ? told.json : told.text);
+    make_plan(config, request, console, [&](const PlanTold& plan) {
+      console.out << (request.json ? plan.json : plan.text);
       if (request.automatic) console.out.flush();  // files follow
     });
   }
