@@ -8,15 +8,27 @@ from __future__ import annotations
 
 import ctypes
 import json
+import os
 import queue
 import threading
 from typing import Callable, List, Optional
 
-from ._errors import error_of
+from ._errors import UsageError, error_of
 from ._library import EVENT, LINE, Listener, library
 
 
 _SECOND = 1.0
+
+_called = _forked = False
+
+
+def _note_fork() -> None:
+    global _forked
+    _forked = _called
+
+
+# The library's threads are not in a child, and it would wait for them for ever.
+os.register_at_fork(after_in_child=_note_fork)
 
 
 class Call:
@@ -43,6 +55,13 @@ class Call:
     def __call__(self, work: Callable[[int, object], int]) -> Optional[dict]:
         """Returns the result, once the call has ended. Raises what a callback raised,
         KeyboardInterrupt, or the error of the library."""
+        global _called
+        if _forked:
+            raise UsageError(
+                "this process was forked from one that had called tessera, whose threads it lacks; "
+                "start it anew, as by multiprocessing.get_context('spawn')"
+            )
+        _called = True
         line = LINE(self._line) if self._on_line else LINE()
         listener = Listener(None, EVENT(self._event), line)
 

@@ -23,7 +23,7 @@ def flags_text(flags: dict) -> bytes:
 
     try:
         return json.dumps(flags, default=plain, allow_nan=False).encode()
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:  # nan, a list that holds itself
         if isinstance(error, UsageError):
             raise
-        raise UsageError(f"a flag is no finite number: {error}") from None
+        raise UsageError(f"a flag is no finite number, text or list of these: {error}") from None

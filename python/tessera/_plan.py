@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from typing import Callable, List, Optional
 
 from ._call import Call
@@ -25,6 +26,9 @@ class Plan:
 
     def __str__(self) -> str:
         return self._text
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(self._text)}</pre>"
 
     def __repr__(self) -> str:
         return f"<tessera.Plan: {self.report['planned_peak_bytes']} bytes of a device>"

@@ -140,6 +140,40 @@ class Train(unittest.TestCase):
                 self.assertEqual(raised.exception.code, code)
                 self.assertFalse(os.path.exists(self.path("run")))
 
+    def test_hostile_values_are_errors(self):
+        itself = []
+        itself.append(itself)
+        deep = []
+        for _ in range(100000):
+            deep = [deep]
+        values = [-1, 0, 10**30, 1e308, float("inf"), "", "\0", "\ud800", "\x1b[2J", "x" * 100000, b"x"]
+        values += [True, False, [], [[1]], {}, {"a": 1}, itself, deep, object(), print, ["--steps"], 1j]
+        names = ["preset", "steps", "devices", "lr", "data", "vocab_size", "bf16", "context", "offload"]
+        names += ["zero_stage", "config", "machine", "", "=", "--steps", "steps\0", "no_such_flag"]
+        refused = 0
+        for name in names:
+            for value in values:
+                if isinstance(value, str) and len(value) > 1000 and name == "data":
+                    continue
+                given = dict(preset="gpt2-tiny", vocab_size=65, layers=1, lines=None)
+                try:
+                    tessera.plan(**{**given, name: value})
+                except tessera.Error as error:
+                    self.assertNotIsInstance(error, tessera.InternalError, name)
+                    refused += 1
+        self.assertGreater(refused, len(names) * len(values) * 0.7)
+
+    def test_a_fork_after_a_call_is_refused(self):
+        tessera.plan(preset="gpt2-tiny", vocab_size=65, layers=1)
+        child = os.fork()
+        if child == 0:
+            try:
+                tessera.plan(preset="gpt2-tiny", vocab_size=65, layers=1)
+            except tessera.UsageError as error:
+                os._exit(0 if "forked" in str(error) else 2)
+            os._exit(1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
     def test_keywords_of_every_kind(self):
         run = self.train(
             "run",
