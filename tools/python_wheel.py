@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Makes a wheel of a built package, with nothing but the standard library.
+"""Makes a wheel of python/tessera and a built library, with nothing but the standard library of Python.
 
-    python_wheel.py [PACKAGE [FOLDER]]
+    python_wheel.py [LIBRARY [FOLDER]]
 
-PACKAGE (build/archive/python/tessera) has the modules and libtessera_c.so; FOLDER (build/wheel) gets the
-wheel. Libraries that libtessera_c.so needs go into tessera.libs beside it, but for those of every Linux;
-the tag says how new a C library it takes. The same files make the same bytes. Prints the wheel's path.
+LIBRARY (build/archive/python/tessera/libtessera_c.so) is put beside the modules; what it needs goes into
+tessera.libs, but for the libraries of every Linux, with the licences that Debian has of it. The tag says how
+new a C library all that takes. The same files make the same bytes. FOLDER (build/wheel) gets the wheel, whose
+path is printed.
 
 It is also what pyproject.toml names: `pip install .` calls build_wheel().
 """
@@ -22,7 +23,8 @@ import sys
 import zipfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-LIBRARY = "libtessera_c.so"
+BUILT = os.path.join(ROOT, "build", "archive", "python", "tessera", "libtessera_c.so")
+SOURCES = os.path.join(ROOT, "python", "tessera")
 # What a wheel for manylinux may expect to find (PEP 600).
 OF_THE_SYSTEM = re.compile(
     r"(ld-linux.*|libc|libm|libdl|librt|libpthread|libstdc\+\+|libgcc_s|linux-vdso)\.so.*"
@@ -41,10 +43,10 @@ Classifier: Operating System :: POSIX :: Linux
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("package", nargs="?", default=os.path.join(ROOT, "build/archive/python/tessera"))
-    parser.add_argument("folder", nargs="?", default=os.path.join(ROOT, "build/wheel"))
+    parser.add_argument("library", nargs="?", default=BUILT)
+    parser.add_argument("folder", nargs="?", default=os.path.join(ROOT, "build", "wheel"))
     words = parser.parse_args()
-    print(write_wheel(words.package, words.folder))
+    print(write_wheel(words.library, words.folder))
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None) -> str:
@@ -63,20 +65,23 @@ def version_of(library: str) -> str:
     return version().decode()
 
 
-def write_wheel(package: str, folder: str) -> str:
-    library = os.path.join(package, LIBRARY)
+def write_wheel(library: str, folder: str) -> str:
     if not os.path.exists(library):
         sys.exit(f"python_wheel.py: no {library}; build the target tessera_c")
     version = version_of(library)
     needed = needed_libraries(library)
     tag = f"py3-none-{platform_of([library, *needed.values()])}"
     files = {}
-    for name in sorted(os.listdir(package)):
-        if name.endswith((".py", ".so", ".typed")):
-            files["tessera/" + name] = read(os.path.join(package, name))
+    for name in sorted(os.listdir(SOURCES)):
+        if name.endswith((".py", ".typed")):
+            files["tessera/" + name] = read(os.path.join(SOURCES, name))
+    files["tessera/libtessera_c.so"] = read(library)
+    info = f"tessera-{version}.dist-info/"
+    files[info + "licenses/LICENSE"] = read(os.path.join(ROOT, "LICENSE"))
     for name, path in sorted(needed.items()):
         files["tessera.libs/" + name] = read(path)
-    info = f"tessera-{version}.dist-info/"
+        if licence := licence_of(path):
+            files[info + "licenses/" + name] = read(licence)
     files[info + "METADATA"] = METADATA.format(version=version).encode()
     wheel = f"Wheel-Version: 1.0\nGenerator: tools/python_wheel.py\nRoot-Is-Purelib: false\nTag: {tag}\n"
     files[info + "WHEEL"] = wheel.encode()
@@ -106,9 +111,9 @@ def digest(data: bytes) -> str:
 
 def needed_libraries(library: str) -> dict:
     """Names and paths of the libraries that it needs, directly or not, less those of the system."""
-    told = subprocess.run(["ldd", library], check=True, capture_output=True, text=True).stdout
+    listed = subprocess.run(["ldd", library], check=True, capture_output=True, text=True).stdout
     out = {}
-    for line in told.splitlines():
+    for line in listed.splitlines():
         name, _, place = (part.strip() for part in line.partition("=>"))
         if OF_THE_SYSTEM.fullmatch(os.path.basename(name.split()[0])):
             continue
@@ -117,6 +122,17 @@ def needed_libraries(library: str) -> dict:
             sys.exit(f"python_wheel.py: {library} needs {name}, which is not found; install it")
         out[name] = path
     return out
+
+
+def licence_of(library: str) -> str:
+    """The file in which a Debian says under which terms a library may be passed on; empty: there is none."""
+    found = subprocess.run(
+        ["dpkg-query", "--search", "*/" + os.path.basename(os.path.realpath(library))],
+        capture_output=True,
+        text=True,
+    ).stdout
+    path = f"/usr/share/doc/{found.partition(':')[0]}/copyright"
+    return path if os.path.exists(path) else ""
 
 
 def platform_of(libraries: list) -> str:

@@ -51,7 +51,7 @@ class InternalError(Error):
     code = 8
 
 
-def error_of(told: dict) -> Error:
+def error_of(failure: dict) -> Error:
     """The exception of a {"kind", "message", "code"} of the library."""
-    kind = globals().get(told["kind"] + "Error", InternalError)
-    return kind(told["message"])
+    kind = globals().get(failure["kind"] + "Error", InternalError)
+    return kind(failure["message"])

@@ -46,6 +46,6 @@ def plan(*, lines: Optional[Callable[[str], object]] = print, **flags: Flag) -> 
 
     A wrong flag or file raises a tessera.Error. Ctrl-C waits until the plan is made.
     """
-    told = flags_text(flags)
+    text = flags_text(flags)
     call = Call(lines)
-    return Plan(call(lambda handle, listener: library.tessera_plan(handle, told, listener)))
+    return Plan(call(lambda handle, listener: library.tessera_plan(handle, text, listener)))

@@ -118,7 +118,7 @@ def train(
             hear(step)
         return step.stopped
 
-    told = flags_text(flags)
+    text = flags_text(flags)
     call = Call(lines, on_event if hears else None)
-    result = call(lambda handle, listener: library.tessera_train(handle, told, listener))
+    result = call(lambda handle, listener: library.tessera_train(handle, text, listener))
     return Run(result, map(json.loads, call.events))

@@ -212,10 +212,10 @@ class Train(unittest.TestCase):
     def test_plans(self):
         flags = dict(preset="gpt2-tiny", vocab_size=65, devices=2, zero_stage=1)
         plan = tessera.plan(**flags)
-        told = subprocess.run(
+        shown = subprocess.run(
             [COMMAND, "plan", *flags_of(flags), "--json"], check=True, capture_output=True, text=True
         )
-        want = json.loads(told.stdout)
+        want = json.loads(shown.stdout)
         for passing in ("compile_seconds", "passes", "outside_arena_bytes"):
             del want[passing], plan.report[passing]
         self.assertEqual(plan.report, want)
@@ -229,8 +229,8 @@ class Train(unittest.TestCase):
             tessera.plan(search_mode="dynamic_programming", **flags)
 
     def test_the_version(self):
-        told = subprocess.run([COMMAND, "version"], check=True, capture_output=True, text=True)
-        self.assertEqual(told.stdout.split()[-1], tessera.__version__)
+        shown = subprocess.run([COMMAND, "version"], check=True, capture_output=True, text=True)
+        self.assertEqual(shown.stdout.split()[-1], tessera.__version__)
 
     def test_two_runs_at_once(self):
         runs = {}

@@ -1,4 +1,4 @@
-"""wheel_test.py SOURCE PACKAGE: the wheel of a built package is whole, and trains where it is unpacked."""
+"""wheel_test.py SOURCE LIBRARY: the wheel of a built library is whole, and trains where it is unpacked."""
 
 import base64
 import csv
@@ -11,7 +11,7 @@ import tempfile
 import unittest
 import zipfile
 
-SOURCE, PACKAGE = sys.argv[1:3]
+SOURCE, LIBRARY = sys.argv[1:3]
 
 
 class Wheel(unittest.TestCase):
@@ -20,7 +20,7 @@ class Wheel(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         script = os.path.join(SOURCE, "tools", "python_wheel.py")
         made = subprocess.run(
-            [sys.executable, "-B", script, PACKAGE, cls.folder.name],
+            [sys.executable, "-B", script, LIBRARY, cls.folder.name],
             check=True,
             stdout=subprocess.PIPE,
             text=True,
@@ -54,6 +54,9 @@ class Wheel(unittest.TestCase):
 
     def test_it_has_the_modules_and_libraries_but_none_of_the_system(self):
         names = self.wheel.namelist()
+        modules = os.listdir(os.path.join(SOURCE, "python", "tessera"))
+        for name in modules:
+            self.assertTrue("tessera/" + name in names or name == "__pycache__", name)
         for name in ("tessera/__init__.py", "tessera/py.typed", "tessera/libtessera_c.so"):
             self.assertIn(name, names)
         libraries = [name for name in names if name.startswith("tessera.libs/")]
@@ -73,7 +76,7 @@ class Wheel(unittest.TestCase):
             " output='run', lines=None)\n"
             "print(len(run.losses), tessera.__file__)\n"
         )
-        told = subprocess.run(
+        shown = subprocess.run(
             [sys.executable, "-B", "-c", program],
             check=True,
             stdout=subprocess.PIPE,
@@ -81,7 +84,7 @@ class Wheel(unittest.TestCase):
             cwd=self.folder.name,
             env={**os.environ, "PYTHONPATH": place, "PATH": ""},
         )
-        self.assertEqual(told.stdout, f"2 {place}/tessera/__init__.py\n")
+        self.assertEqual(shown.stdout, f"2 {place}/tessera/__init__.py\n")
 
 
 if __name__ == "__main__":

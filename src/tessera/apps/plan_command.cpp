@@ -232,7 +232,7 @@ CompiledBytes compile_for_gpu(const RunConfig& config, const PlanRequest& reques
 }
 
 /// Hears what a plan says before files are written, so that it is there, whatever becomes of these.
-using PlanListener = std::function<void(const PlanTold& plan)>;
+using PlanListener = std::function<void(const ShownPlan& plan)>;
 
 void plan_automatically(const RunConfig& config, const PlanRequest& request, Console& console,
                         const PlanListener& hear) {
@@ -283,7 +283,7 @@ void make_plan(const RunConfig& config, const PlanRequest& request, Console& con
 
 }  // namespace
 
-PlanTold plan_here(const Arguments& arguments, Console& console, const OwnFamilies& families) {
+ShownPlan plan_here(const Arguments& arguments, Console& console, const OwnFamilies& families) {
   Problems problems;
   ParsedFlags parsed = parse_flags(arguments, plan_command_flags(families), problems);
   for (const char* flag : {"search-mode", "minimalloc"})
@@ -292,9 +292,9 @@ PlanTold plan_here(const Arguments& arguments, Console& console, const OwnFamili
   if (parsed.help) problems.add("--help is for the command; leave it out");
   for (const std::string& word : parsed.words) problems.add(unexpected_word(word));
   const PlanRequest request = take_request(parsed, problems);
-  PlanTold out;
+  ShownPlan out;
   make_plan(asked_run(parsed, request, problems, console, families), request, console,
-            [&](const PlanTold& plan) { out = plan; });
+            [&](const ShownPlan& plan) { out = plan; });
   return out;
 }
 
@@ -318,7 +318,7 @@ int plan_command(const Arguments& arguments, Console& console, const OwnFamilies
     console.out << search_text(config, search_mode_of(request.search_mode),
                                cap ? static_cast<double>(*cap) : kNever);
   } else {
-    make_plan(config, request, console, [&](const PlanTold& plan) {
+    make_plan(config, request, console, [&](const ShownPlan& plan) {
       console.out << (request.json ? plan.json : plan.text);
       if (request.automatic) console.out.flush();  // files follow
     });

@@ -8,7 +8,7 @@
 namespace tessera {
 
 /// What a plan says: nothing is run.
-struct PlanTold {
+struct ShownPlan {
   std::string text;  // for people
   std::string json;  // all of it: docs/reference/files.md
 };
@@ -16,6 +16,6 @@ struct PlanTold {
 /// The plan of the flags of `tessera plan`, in both forms. Progress and notices go to the errors of
 /// `console`. Errors: those of the run that is asked about; Fault::Usage: --help, --search-mode and
 /// --minimalloc, which tell no plan.
-PlanTold plan_here(const Arguments& arguments, Console& console, const OwnFamilies& families = {});
+ShownPlan plan_here(const Arguments& arguments, Console& console, const OwnFamilies& families = {});
 
 }  // namespace tessera

@@ -88,7 +88,7 @@ int plan_with(tessera_run& run, const char* flags, const tessera_listener& liste
   LineBuffer lines(listener);
   std::ostream out(&lines);
   Console console{out, out};
-  const PlanTold plan = plan_here(given_arguments(flags), console);
+  const ShownPlan plan = plan_here(given_arguments(flags), console);
   run.result = dumped({{"text", plan.text}, {"report", ResultJson::parse(plan.json)}});
   return 0;
 }
