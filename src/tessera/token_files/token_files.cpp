@@ -24,11 +24,11 @@ bool names_token_files(std::span<const std::string> words) {
     if (!IndexedDataset::exists(prefix)) other.push_back(prefix);
   }
   if (other.size() == blend.prefixes.size() && blend.weights.empty()) return false;
-  require(other.empty(), "data '", other.front(), "' is not a prefix of token files: there is no '",
-          other.front(), ".bin' with an .idx file beside it, while the other data ",
-          blend.weights.empty() ? "is token files" : "has weights, as token files have",
-          "; give only prefixes of token files, or only texts");
-  return true;
+  if (other.empty()) return true;
+  fail(Fault::Usage, "data '", other.front(), "' is not a prefix of token files: there is no '",
+       other.front(), ".bin' with an .idx file beside it, while the other data ",
+       blend.weights.empty() ? "is token files" : "has weights, as token files have",
+       "; give only prefixes of token files, or only texts");
 }
 
 std::int64_t TokenSource::num_tokens() const {
