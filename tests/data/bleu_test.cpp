@@ -14,8 +14,9 @@
 namespace tessera {
 namespace {
 
-nlohmann::json golden_bleu() {
-  return nlohmann::json::parse(read_file(repo_file("tests/golden/bleu.json")));
+const nlohmann::json& golden_bleu() {
+  static const auto out = nlohmann::json::parse(read_file(repo_file("tests/golden/bleu.json")));
+  return out;
 }
 
 TEST(Bleu, WordsEqualSacreBleus) {

@@ -4,6 +4,7 @@
 
 #include "forms.h"
 #include "tessera/base/text.h"
+#include "tessera/config/family_fields.h"
 #include "tessera/pretrained/hub/hub_family.h"
 
 namespace tessera {
@@ -19,8 +20,8 @@ LLaMA 3, TinyLlama and SmolLM 2 are `llama`, Qwen 2.5 is `qwen2`, Mistral 7B `mi
 `phi`, Pythia `gpt_neox`, XLM-R `xlm-roberta`, DeBERTa v3 `deberta-v2`, all-mpnet-base `mpnet`, Flan-T5 `t5`, OPUS-MT
 `marian`.
 
-| family | it is | `model_type` | learns |
-|---|---|---|---|
+| family | kind | it is | `model_type` | learns | without a preset |
+|---|---|---|---|---|---|
 )";
 
 }  // namespace
@@ -35,8 +36,8 @@ std::string families_page() {
       if (hub->family->name != family->name) continue;
       folders.push_back(text("`", hub->model_type, "`", hub->only_read ? " (only read)" : ""));
     }
-    out += text("| `", family->name, "` | ", family->doc, " | ", join(folders), " | ", join(tasks),
-                " |\n");
+    out += text("| `", family->name, "` | ", to_text(kind_of(*family)), " | ", family->doc, " | ",
+                join(folders), " | ", join(tasks), " | ", published_text(*family), " |\n");
   }
   return out;
 }

@@ -1,5 +1,7 @@
 #include "tessera/config/family_fields.h"
 
+#include <map>
+
 #include "tessera/base/text.h"
 
 namespace tessera {
@@ -61,7 +63,53 @@ std::vector<std::string> optimizers_that_read(const Field& field) {
   return out;
 }
 
-/// "bias false, tied-head false": what a family does not begin with as others do.
+/// ": gpt2, llama, mine (doc; without a preset rope-base 7)": the library's have a page of their own.
+std::string choices_text(const OwnFamilies& own) {
+  std::vector<std::string> out;
+  for (const ModelFamily* family : all_families(own)) {
+    out.emplace_back(family->name);
+    if (std::ranges::find(own, family) == own.end()) continue;
+    const std::string other = published_text(*family);
+    out.back() += text(" (", family->doc, other.empty() ? "" : "; without a preset ", other, ")");
+  }
+  return text(": ", join(out), "; docs/reference/families.md describes them");
+}
+
+/// ": causal_lm (doc); masked_lm (doc)"
+std::string tasks_text(const OwnFamilies& own) {
+  std::vector<std::string> out;
+  for (const ModelFamily* family : all_families(own)) {
+    for (const FamilyTask& task : family->tasks) {
+      std::string shown = text(task.name, " (", task.doc, ")");
+      if (std::ranges::find(out, shown) == out.end()) out.push_back(std::move(shown));
+    }
+  }
+  return text(": ", join(out, "; "));
+}
+
+/// "decoders (not gpt2), bert or t5": kinds of families of which most are among them by their name.
+std::string with_kinds(const std::vector<std::string>& names, const OwnFamilies& own) {
+  constexpr std::size_t kFewOfKind = 3, kMostMissing = 2;
+  std::map<FamilyKind, std::vector<std::string>> among, missing;
+  for (const ModelFamily* family : all_families(own)) {
+    const bool is_there = std::ranges::find(names, family->name) != names.end();
+    (is_there ? among : missing)[kind_of(*family)].emplace_back(family->name);
+  }
+  std::vector<std::string> out;
+  for (const auto& [kind, found] : among) {
+    const std::vector<std::string>& lacking = missing[kind];
+    if (found.size() < kFewOfKind || lacking.size() > kMostMissing) {
+      out.insert(out.end(), found.begin(), found.end());
+    } else {
+      out.push_back(
+          text(to_text(kind), "s", lacking.empty() ? "" : text(" (not ", any_of(lacking), ")")));
+    }
+  }
+  return any_of(out);
+}
+
+}  // namespace
+
 std::string published_text(const ModelFamily& family) {
   RunConfig standard, config;
   config.model = published(family);
@@ -75,40 +123,6 @@ std::string published_text(const ModelFamily& family) {
   }
   return join(out);
 }
-
-/// ": gpt2 (doc), llama (doc; without a preset tied-head false)"
-std::string choices_text(const OwnFamilies& own) {
-  std::string out;
-  for (const ModelFamily* family : all_families(own)) {
-    const std::string other = published_text(*family);
-    out += text(out.empty() ? ": " : "; ", family->name, " (", family->doc,
-                other.empty() ? "" : text("; without a preset ", other), ")");
-  }
-  return out;
-}
-
-/// ": causal_lm (doc), of gpt2, llama; masked_lm (doc), of bert"
-std::string tasks_text(const OwnFamilies& own) {
-  std::vector<const FamilyTask*> tasks;
-  std::vector<std::string> families;
-  for (const ModelFamily* family : all_families(own)) {
-    for (const FamilyTask& task : family->tasks) {
-      const auto known = std::ranges::find(tasks, task.name, &FamilyTask::name);
-      if (known == tasks.end()) {
-        tasks.push_back(&task);
-        families.emplace_back(family->name);
-      } else {
-        families[static_cast<std::size_t>(known - tasks.begin())] += text(", ", family->name);
-      }
-    }
-  }
-  std::string out;
-  for (std::size_t i = 0; i < tasks.size(); ++i)
-    out += text(i == 0 ? ": " : "; ", tasks[i]->name, " (", tasks[i]->doc, "), of ", families[i]);
-  return out;
-}
-
-}  // namespace
 
 bool is_read(const Field& field, const ModelFamily& family) {
   return field.group != FieldGroup::Model || is_choice(field) || reads_field(family, field.name);
@@ -140,16 +154,16 @@ std::string families_text(const Field& field, const OwnFamilies& own) {
     }
   }
   for (const auto& [note, families] : notes)
-    out += text("; of family ", any_of(families), " ", note);
+    out += text("; of ", with_kinds(families, own), " ", note);
   const std::vector<std::string> readers = readers_of(field, own);
   std::vector<std::string> others;
   for (const ModelFamily* family : all) {
     if (!is_read(field, *family)) others.emplace_back(family->name);
   }
   if (others.size() >= readers.size()) {
-    out += text(", with --family ", any_of(readers));
+    out += text(", for ", with_kinds(readers, own));
   } else if (!others.empty()) {
-    out += text(", not with --family ", any_of(others));
+    out += text(", not for ", with_kinds(others, own));
   }
   const std::vector<std::string> tasks = tasks_that_read(field, all);
   if (!tasks.empty()) out += text(", with --task ", any_of(tasks));

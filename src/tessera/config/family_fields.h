@@ -15,7 +15,10 @@ bool is_read(const Field& field, const ModelFamily& family);
 /// Also false of a field of the optimizer that the run's does not read.
 bool is_read(const Field& field, const RunConfig& config);
 
-/// ", with --family gpt2 or transformer": which families or optimizers read the field, and what
+/// "bias false, tied-head false": what a family does not begin with as others do.
+std::string published_text(const ModelFamily& family);
+
+/// ", for decoders or transformer": which families or optimizers read the field, and what
 /// else it means for a family. For the field `family` what there is to choose from. Empty where
 /// there is nothing to say.
 std::string families_text(const Field& field, const OwnFamilies& own);

@@ -23,18 +23,12 @@ std::int64_t undivided_heads(const ParallelConfig& c, const ModelConfig& model) 
   return 0;
 }
 
-/// No token of the family sees those behind it.
-bool is_causal(const ModelFamily& family) {
-  return std::ranges::any_of(family.tasks,
-                             [](const FamilyTask& task) { return task.writes == Writes::Texts; });
-}
-
 /// Of a layer, blocks of tokens that a rank sends in a step. `keys`: numbers in keys of a token, where
 /// those of queries are 1.
 double sent_by_ring(const ParallelConfig& c, const ModelConfig& model, double keys, bool window) {
   const std::int64_t block = std::max<std::int64_t>(1, model.context / c.context);
   const std::int64_t reach = (std::max<std::int64_t>(model.window, 1) - 1 + block - 1) / block;
-  const bool causal = is_causal(*model.family);
+  const bool causal = kind_of(*model.family) == FamilyKind::Decoder;
   const std::int64_t turns =
       window ? std::min(c.context - 1, causal ? reach : 2 * reach) : c.context - 1;
   // Keys and values twice, and their gradients, which return.

@@ -86,6 +86,20 @@ bool has_task(const ModelConfig& config, std::string_view name) {
   return task != nullptr && task->name == name;
 }
 
+FamilyKind kind_of(const ModelFamily& family) {
+  for (const FamilyTask& task : family.tasks) {
+    if (task.writes == Writes::Texts) return FamilyKind::Decoder;
+    if (task.writes == Writes::TextsFromSources) return FamilyKind::EncoderDecoder;
+    if (task.name == kImageClassification) return FamilyKind::Vision;
+  }
+  return FamilyKind::Encoder;
+}
+
+std::string_view to_text(FamilyKind kind) {
+  constexpr std::string_view kKinds[] = {"decoder", "encoder", "encoder-decoder", "vision model"};
+  return kKinds[static_cast<std::size_t>(kind)];
+}
+
 ModelConfig published(const FamilyRef& family) {
   ModelConfig out{.family = family};
   family->publish(out);

@@ -9,6 +9,7 @@
 /// `families`, whose name it has (qwen2.cpp defines kQwen2); a program adds its own by handing it
 /// over. docs/guides/cpp-family.md shows one.
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -134,6 +135,12 @@ const FamilyTask& family_task(const ModelConfig& config);
 bool has_head(const ModelConfig& config, TaskHead head);
 /// Whether the configuration's task is `name`.
 bool has_task(const ModelConfig& config, std::string_view name);
+
+/// By what its models read and write.
+enum class FamilyKind : std::uint8_t { Decoder, Encoder, EncoderDecoder, Vision };
+FamilyKind kind_of(const ModelFamily& family);
+/// "decoder", "vision model"
+std::string_view to_text(FamilyKind kind);
 
 /// What a model of the family is before anything is told: ModelConfig's values, but for those that
 /// were published otherwise.
