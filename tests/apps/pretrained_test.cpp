@@ -428,6 +428,12 @@ TEST_F(PretrainedCommand, TheFolderWritesText) {
       EXPECT_EQ(ran.code, 0) << ran.err;
       EXPECT_EQ(ran.out, of_run.out) << mesh;
     }
+    // More tokens than can be counted, and an end behind the first.
+    const Ran endless = run(words(folder_.expand(
+        text("sample ", hub, " --prompt ab --temperature 0 --tokens 9223372036854775807 --stop ",
+             of_run.out.substr(2, 1)))));
+    EXPECT_EQ(endless.code, 0) << endless.err;
+    EXPECT_EQ(endless.out, "ab\n");
     tokenizer["post_processor"] = {
         {"type", "TemplateProcessing"},
         {"single",

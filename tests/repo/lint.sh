@@ -145,8 +145,11 @@ check_names() {
     while read -r path; do
       echo "$path:1: a name that says nothing; name it after its one idea"
     done
-  printf '%s\n' "$@" | grep '^src/' | xargs -r grep -nE '^[^/"]*\b(un)?told\b' |
-    sed -E 's/^([^:]*:[0-9]+):.*/\1: a variable called told; name it after what it holds/' || true
+  awk '
+    FILENAME ~ /^src\// && /^[^\/"]*(^|[^A-Za-z0-9_\/"])(un)?told([^A-Za-z0-9_]|$)/ {
+      printf "%s:%d: a variable called told; name it after what it holds\n", FILENAME, FNR
+    }
+  ' "$@" /dev/null
 }
 
 # ---- Families: a new one is its own files, so no other file of the sources names one. Out of it are those that are about

@@ -30,16 +30,6 @@ namespace tessera {
 
 namespace {
 
-/// The run of the checkpoint, on the machine of the request.
-RunConfig config_of_writing(const RunConfig& recorded, const RunConfig& request) {
-  RunConfig out = recorded;
-  out.dump_dir.clear();
-  out.parallel = {.machine = request.parallel.machine};
-  take_device_fields(out, request);
-  out.choices = request.choices;
-  return out;
-}
-
 /// What depends on the task of the run: what cannot be done with it, and what is left open.
 void fit_to_task(SampleRequest& request, const TextWriting& writing, const ModelConfig& model,
                  Problems& problems) {
@@ -177,13 +167,15 @@ constexpr const char* kSampleWords = "tessera sample";
 Evaluation open_writer(const std::string& path, const RunConfig& asked) {
   if (PretrainedModel::is_at(path)) {
     Evaluation out = open_pretrained(path, asked);
-    out.config = config_of_writing(out.config, asked);
+    const std::vector<std::string> more = out.pretrained->notices_of_writing();
+    out.notices.insert(out.notices.end(), more.begin(), more.end());
+    out.config = on_devices_of(out.config, asked);
     return out;
   }
   Evaluation out;
   out.checkpoint.emplace(Checkpoint::open(path));
   RecordedRun recorded = recorded_run(*out.checkpoint, asked.families, RecordedUse::Weights);
-  out.config = config_of_writing(recorded.config, asked);
+  out.config = on_devices_of(recorded.config, asked);
   out.vocabulary = std::move(recorded.vocabulary);
   return out;
 }
@@ -199,8 +191,12 @@ void begin_as_folder(const Vocabulary& vocabulary, const TextWriting& writing,
                      const std::vector<GivenText>& given, std::vector<Beginning>& beginnings) {
   const Tokenizer* const made = vocabulary.made_elsewhere();
   if (made == nullptr || writing.source > 0) return;
-  const Tokens bare = made->encode("a", {.add_special_tokens = false}), framed = made->encode("a");
-  const Tokens before(framed.begin(), std::ranges::search(framed, bare).begin());
+  const auto some = std::ranges::find_if(given, [](const GivenText& g) { return !g.text.empty(); });
+  const std::string words = some == given.end() ? "a" : some->text;
+  const Tokens bare = made->encode(words, {.add_special_tokens = false}),
+               framed = made->encode(words);
+  const auto inside = std::ranges::search(framed, bare);
+  const Tokens before(framed.begin(), inside.empty() ? framed.begin() : inside.begin());
   for (std::size_t i = 0; i < beginnings.size() && !before.empty(); ++i) {
     Tokens& prompt = beginnings[i].prompt;
     if (given[i].text.empty()) prompt.clear();
@@ -216,7 +212,7 @@ void shorten_context(ModelConfig& model, const std::vector<Beginning>& beginning
   for (const Beginning& each : beginnings)
     longest = std::max<std::int64_t>(longest, std::ssize(each.prompt));
   if (model.positions == 0 && reads_field(model, "positions")) model.positions = model.context;
-  model.context = std::min(model.context, longest + tokens);
+  model.context = std::min(model.context, longest + std::min(tokens, model.context));
 }
 
 /// Fits the `request` to the run. `config` says which machine, and then all.
@@ -293,7 +289,7 @@ Writing find_writing(Communicator* launched, SampleRequest& request,
                       [&] { source.emplace(open_source(request, config, problems)); });
         return request.rows * request.options.beams;
       });
-  Writing out{config_of_writing(found.recorded, found.asked), found.texts};
+  Writing out{on_devices_of(found.recorded, found.asked), found.texts};
   share_cores(out.config, launched);
   return out;
 }

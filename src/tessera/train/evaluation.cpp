@@ -256,20 +256,21 @@ Evaluation open_pretrained(const std::string& path, const RunConfig& asked) {
   return out;
 }
 
-void take_device_fields(RunConfig& to, const RunConfig& from) {
-  take_fields(to, from, kDeviceFields, /*given_alone=*/false);
-}
-
 std::vector<std::string_view> evaluation_fields() {
   return {std::begin(kDataFields), std::end(kDataFields)};
 }
 
-RunConfig on_devices_of(const RunConfig& config, const RunConfig& asked, std::int64_t batch) {
+RunConfig on_devices_of(const RunConfig& config, const RunConfig& asked) {
   RunConfig out = config;
   out.dump_dir.clear();
   out.parallel = {.machine = asked.parallel.machine};
-  take_device_fields(out, asked);
+  take_fields(out, asked, kDeviceFields, /*given_alone=*/false);
   out.choices = asked.choices;
+  return out;
+}
+
+RunConfig on_devices_of(const RunConfig& config, const RunConfig& asked, std::int64_t batch) {
+  RunConfig out = on_devices_of(config, asked);
   const std::int64_t data = std::max<std::int64_t>(out.parallel.data(), 1);
   out.micro_batch_size = (batch + data - 1) / data;
   out.global_batch_size = out.micro_batch_size * data;

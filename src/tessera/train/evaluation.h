@@ -44,13 +44,14 @@ inline constexpr std::string_view kDeviceFields[] = {"devices",
                                                      "amx",
                                                      "f32-products",
                                                      "pack-weights"};
-void take_device_fields(RunConfig& to, const RunConfig& from);
 
 /// Fields of a run's configuration that say how the data is read, and in which floats the model
 /// computes: what a run recorded of them holds unless they are given.
 std::vector<std::string_view> evaluation_fields();
 
-/// `config`: the recorded one, computing `batch` samples at a time on the devices of `asked`.
+/// `config`: the recorded one, on the devices of `asked`.
+RunConfig on_devices_of(const RunConfig& config, const RunConfig& asked);
+/// The same, computing `batch` samples at a time.
 RunConfig on_devices_of(const RunConfig& config, const RunConfig& asked, std::int64_t batch);
 
 /// The model of a folder of Hugging Face, with the vocabulary of its tokenizer, or that of `asked`.
