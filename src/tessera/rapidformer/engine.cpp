@@ -4,8 +4,8 @@
 #include "tessera/base/text.h"
 #include "tessera/launch/ranks.h"
 #include "tessera/rapidformer/given_flags.h"
-#include "tessera/rapidformer/named_function.h"
 #include "tessera/rapidformer/request.h"
+#include "tessera/user_code/named_function.h"
 
 namespace tessera {
 

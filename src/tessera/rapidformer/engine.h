@@ -10,7 +10,7 @@
 
 #include "tessera/apps/training.h"
 #include "tessera/launch/console.h"
-#include "tessera/rapidformer/own_loop.h"
+#include "tessera/user_code/own_loop.h"
 
 namespace tessera {
 

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "tessera/base/text.h"
-#include "tessera/rapidformer/named_function.h"
+#include "tessera/user_code/named_function.h"
 
 namespace tessera {
 

@@ -7,10 +7,10 @@
 /// checkpoints and resuming.
 
 #include "tessera/rapidformer/engine.h"
-#include "tessera/rapidformer/map_dataset.h"
-#include "tessera/rapidformer/model.h"
-#include "tessera/rapidformer/own_run.h"
-#include "tessera/rapidformer/text_features.h"
+#include "tessera/user_code/map_dataset.h"
+#include "tessera/user_code/model.h"
+#include "tessera/user_code/own_run.h"
+#include "tessera/user_code/text_features.h"
 
 namespace tessera {
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "tessera/rapidformer/map_dataset.h"
 #include "tessera/tokenizers/tokenizer.h"
+#include "tessera/user_code/map_dataset.h"
 
 namespace tessera {
 

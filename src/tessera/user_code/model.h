@@ -14,8 +14,8 @@
 #include "tessera/models/task.h"
 #include "tessera/nn/loss.h"
 #include "tessera/nn/optimizer.h"
-#include "tessera/rapidformer/map_dataset.h"
-#include "tessera/rapidformer/model_call.h"
+#include "tessera/user_code/map_dataset.h"
+#include "tessera/user_code/model_call.h"
 
 namespace tessera {
 
@@ -79,7 +79,7 @@ class Model {
 
   /// What the model's task computes of the batch: `model(**batch)` of Hugging Face. Features have
   /// the names of the task's inputs, or those that Hugging Face gives them: input_ids,
-  /// attention_mask, token_type_ids; they mean what they do there (rapidformer/model_call.h). In
+  /// attention_mask, token_type_ids; they mean what they do there (user_code/model_call.h). In
   /// particular a causal model shifts the labels. Errors: Fault::Usage: the task reads a feature
   /// that the batch lacks, or of another shape.
   ModelOutput operator()(const Batch& batch) const;

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tessera/models/judge.h"
-#include "tessera/rapidformer/map_dataset.h"
+#include "tessera/user_code/map_dataset.h"
 
 namespace tessera {
 

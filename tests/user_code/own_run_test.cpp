@@ -1,6 +1,6 @@
 /// What a template's functions become: an ordinary configuration.
 
-#include "tessera/rapidformer/own_run.h"
+#include "tessera/user_code/own_run.h"
 
 #include <gtest/gtest.h>
 

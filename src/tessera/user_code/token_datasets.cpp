@@ -4,10 +4,10 @@
 
 #include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
-#include "tessera/rapidformer/map_dataset.h"
 #include "tessera/token_files/blended_samples.h"
 #include "tessera/train/prepare.h"
 #include "tessera/train/token_data.h"
+#include "tessera/user_code/map_dataset.h"
 
 namespace tessera {
 

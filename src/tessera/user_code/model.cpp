@@ -1,4 +1,4 @@
-#include "tessera/rapidformer/model.h"
+#include "tessera/user_code/model.h"
 
 #include <algorithm>
 #include <utility>

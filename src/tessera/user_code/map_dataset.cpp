@@ -1,4 +1,4 @@
-#include "tessera/rapidformer/map_dataset.h"
+#include "tessera/user_code/map_dataset.h"
 
 #include <algorithm>
 #include <optional>
@@ -9,9 +9,9 @@
 #include "tessera/base/hash.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
-#include "tessera/rapidformer/named_function.h"
 #include "tessera/tensor/ignored_label.h"
 #include "tessera/token_files/permutation.h"
+#include "tessera/user_code/named_function.h"
 
 namespace tessera {
 

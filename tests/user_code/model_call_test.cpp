@@ -1,7 +1,7 @@
 /// model(batch) of a program's own data beside transformers' model(**batch):
 /// tests/golden/user_scripts.json (tools/golden/user_scripts.py).
 
-#include "tessera/rapidformer/model_call.h"
+#include "tessera/user_code/model_call.h"
 
 #include <gtest/gtest.h>
 
@@ -15,8 +15,8 @@
 #include "tessera/files/file.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/reduce.h"
-#include "tessera/rapidformer/own_loop.h"
 #include "tessera/rapidformer/request.h"
+#include "tessera/user_code/own_loop.h"
 
 namespace tessera {
 

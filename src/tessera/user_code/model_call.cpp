@@ -1,4 +1,4 @@
-#include "tessera/rapidformer/model_call.h"
+#include "tessera/user_code/model_call.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "tessera/rapidformer/named_function.h"
+#include "tessera/user_code/named_function.h"
 
 #include <cxxabi.h>
 

@@ -1,4 +1,4 @@
-#include "tessera/rapidformer/own_loop.h"
+#include "tessera/user_code/own_loop.h"
 
 #include <algorithm>
 #include <chrono>

@@ -1,4 +1,4 @@
-#include "tessera/rapidformer/own_run.h"
+#include "tessera/user_code/own_run.h"
 
 #include <algorithm>
 #include <utility>

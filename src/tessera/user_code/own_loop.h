@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "tessera/apps/training.h"
-#include "tessera/rapidformer/own_run.h"
 #include "tessera/train/prepare.h"
 #include "tessera/train/run_setup.h"
+#include "tessera/user_code/own_run.h"
 
 namespace tessera {
 

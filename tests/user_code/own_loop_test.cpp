@@ -1,6 +1,6 @@
 /// Loops of a program's own, and the data of templates, as the flags and functions make them.
 
-#include "tessera/rapidformer/own_loop.h"
+#include "tessera/user_code/own_loop.h"
 
 #include <gtest/gtest.h>
 
@@ -15,9 +15,9 @@
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
-#include "tessera/rapidformer/named_function.h"
 #include "tessera/rapidformer/request.h"
 #include "tessera/token_files/indexed_dataset_writer.h"
+#include "tessera/user_code/named_function.h"
 
 namespace tessera {
 

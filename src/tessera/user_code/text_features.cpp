@@ -1,4 +1,4 @@
-#include "tessera/rapidformer/text_features.h"
+#include "tessera/user_code/text_features.h"
 
 #include <array>
 #include <span>

@@ -1,4 +1,9 @@
 #pragma once
+/// The room `user_code`: runs whose data, model, loss or scores are a program's own functions.
+/// For: what such functions are given and return, and a configuration that calls them.
+/// Not for: flags and scripts (rapidformer), or how other languages call this (c_api).
+/// Rejected: a training loop beside that of `train`: all flags hold because it is an ordinary run.
+///
 /// A run whose data, model and loss are a program's own functions: an ordinary configuration, with
 /// families that have the program's task in place of their own.
 
@@ -8,9 +13,9 @@
 #include <vector>
 
 #include "tessera/config/config.h"
-#include "tessera/rapidformer/eval_prediction.h"
-#include "tessera/rapidformer/map_dataset.h"
-#include "tessera/rapidformer/model.h"
+#include "tessera/user_code/eval_prediction.h"
+#include "tessera/user_code/map_dataset.h"
+#include "tessera/user_code/model.h"
 
 namespace tessera {
 

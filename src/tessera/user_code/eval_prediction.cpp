@@ -1,4 +1,4 @@
-#include "tessera/rapidformer/eval_prediction.h"
+#include "tessera/user_code/eval_prediction.h"
 
 #include <algorithm>
 #include <utility>
