@@ -14,6 +14,7 @@ import threading
 from typing import Callable, List, Optional
 
 from ._errors import UsageError, error_of
+from ._flags import flags_text
 from ._library import EVENT, LINE, Listener, library
 
 
@@ -50,7 +51,12 @@ class Call:
         self._inbox: queue.SimpleQueue = queue.SimpleQueue()
         self._answer: queue.SimpleQueue = queue.SimpleQueue()
         self._failure: Optional[BaseException] = None
-        self._handle = library.tessera_run_new()
+        self._handle = None
+
+    def command(self, name: str, flags: dict) -> dict:
+        """What a command of `tessera` does, by the flags as keywords; its PATH is that named ""."""
+        text = flags_text(flags)
+        return self(lambda run, listener: library.tessera_call(run, name.encode(), text, listener))
 
     def __call__(self, work: Callable[[int, object], int]) -> Optional[dict]:
         """Returns the result, once the call has ended. Raises what a callback raised,
@@ -62,8 +68,10 @@ class Call:
                 "start it anew, as by multiprocessing.get_context('spawn')"
             )
         _called = True
+        self._handle = library.tessera_run_new()
         line = LINE(self._line) if self._on_line else LINE()
         listener = Listener(None, EVENT(self._event), line)
+
 
         def call() -> None:
             try:

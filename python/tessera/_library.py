@@ -26,8 +26,8 @@ def _load() -> ctypes.CDLL:
     function("tessera_version", ctypes.c_char_p)
     function("tessera_run_new", run)
     function("tessera_run_free", None, run)
-    function("tessera_train", ctypes.c_int, run, ctypes.c_char_p, ctypes.POINTER(Listener))
-    function("tessera_plan", ctypes.c_int, run, ctypes.c_char_p, ctypes.POINTER(Listener))
+    text = ctypes.c_char_p
+    function("tessera_call", ctypes.c_int, run, text, text, ctypes.POINTER(Listener))
     function("tessera_stop", None, run)
     function("tessera_result", ctypes.c_char_p, run)
     function("tessera_error", ctypes.c_char_p, run)

@@ -6,8 +6,7 @@ import html
 from typing import Callable, List, Optional
 
 from ._call import Call
-from ._flags import Flag, flags_text
-from ._library import library
+from ._flags import Flag
 
 
 class Plan:
@@ -46,6 +45,4 @@ def plan(*, lines: Optional[Callable[[str], object]] = print, **flags: Flag) -> 
 
     A wrong flag or file raises a tessera.Error. Ctrl-C waits until the plan is made.
     """
-    text = flags_text(flags)
-    call = Call(lines)
-    return Plan(call(lambda handle, listener: library.tessera_plan(handle, text, listener)))
+    return Plan(Call(lines).command("plan", flags))

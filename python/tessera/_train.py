@@ -7,9 +7,7 @@ import math
 from typing import Callable, Iterable, List, Optional, Sequence, Union
 
 from ._call import Call
-from ._flags import Flag, flags_text
-from ._library import library
-
+from ._flags import Flag
 
 
 class Step:
@@ -118,7 +116,5 @@ def train(
             hear(step)
         return step.stopped
 
-    text = flags_text(flags)
     call = Call(lines, on_event if hears else None)
-    result = call(lambda handle, listener: library.tessera_train(handle, text, listener))
-    return Run(result, map(json.loads, call.events))
+    return Run(call.command("train", flags), map(json.loads, call.events))

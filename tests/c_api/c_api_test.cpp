@@ -36,7 +36,7 @@ struct OneCall {
   ~OneCall() { tessera_run_free(handle); }
   int train(const JsonValue& flags, Heard& heard) {
     const tessera_listener listener = heard.listener();
-    return tessera_train(handle, flags.dump().c_str(), &listener);
+    return tessera_call(handle, "train", flags.dump().c_str(), &listener);
   }
   JsonValue result() const { return JsonValue::parse(tessera_result(handle)); }
   JsonValue error() const { return JsonValue::parse(tessera_error(handle)); }
@@ -103,7 +103,7 @@ TEST(CApi, ThePlanOfTheCommand) {
   ASSERT_EQ(json.code, 0) << json.err;
   OneCall mine;
   ASSERT_EQ(
-      tessera_plan(mine.handle,
+      tessera_call(mine.handle, "plan",
                    R"({"preset":"gpt2-tiny","vocab_size":65,"zero_stage":1,"devices":2})", nullptr),
       0);
   EXPECT_EQ(lasting(mine.result()["report"].dump()), lasting(json.out));
@@ -114,7 +114,7 @@ TEST(CApi, ThePlanOfTheCommand) {
   for (const char* flags :
        {R"({"search_mode":"dynamic_programming"})", R"({"minimalloc":"a.csv"})"}) {
     OneCall other;
-    EXPECT_EQ(tessera_plan(other.handle, flags, nullptr), 2);
+    EXPECT_EQ(tessera_call(other.handle, "plan", flags, nullptr), 2);
     EXPECT_NE(other.error()["message"].get<std::string>().find("leave it to the command"),
               std::string::npos);
   }
@@ -141,6 +141,22 @@ TEST(CApi, AnEventStopsARun) {
   OneCall second;
   EXPECT_EQ(second.train(flags, nothing), 0);
   EXPECT_EQ(second.result()["summary"]["steps"], 4);
+}
+
+TEST(CApi, FunctionsAreNamed) {
+  const struct {
+    const char *what, *flags, *message;
+  } cases[] = {
+      {"trian", "{}", "no function 'trian'; there are train, plan"},
+      {nullptr, "{}", "no function or no flags"},
+      {"train", nullptr, "no function or no flags"},
+  };
+  for (const auto& c : cases) {
+    OneCall mine;
+    EXPECT_EQ(tessera_call(mine.handle, c.what, c.flags, nullptr), 2);
+    EXPECT_NE(mine.error()["message"].get<std::string>().find(c.message), std::string::npos)
+        << mine.error();
+  }
 }
 
 TEST(CApi, ErrorsAreValues) {

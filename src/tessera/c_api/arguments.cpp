@@ -52,7 +52,15 @@ Arguments arguments_of(std::string_view json) {
     for (const OrderedJson& each : all) out.push_back(word_of("an argument", each));
     return out;
   }
-  for (const auto& [name, value] : all.items()) add_flag(out, name, value);
+  Arguments words;
+  for (const auto& [name, value] : all.items()) {
+    if (!name.empty()) {
+      add_flag(out, name, value);
+    } else if (!value.is_null()) {
+      words = {"--", word_of("PATH", value)};
+    }
+  }
+  out.insert(out.end(), words.begin(), words.end());
   return out;
 }
 

@@ -29,14 +29,13 @@ struct tessera_listener {
   void (*line)(void* user, const char* text);
 };
 
-/// Trains as `flags` say: {"preset": "gpt2-tiny", "steps": 8, "bf16": true, "eval_iters": null},
-/// flags of `tessera train` with _ for -, where null is as if it were not there; or
-/// ["--preset", "gpt2-tiny"]. Returns the exit code of docs/reference/errors.md: 0, 75 where it was
-/// stopped; else tessera_error() says why. A run trains once.
-int tessera_train(tessera_run* run, const char* flags, const tessera_listener* listener);
-
-/// The plan of flags of `tessera plan`, which runs nothing. It has no events.
-int tessera_plan(tessera_run* run, const char* flags, const tessera_listener* listener);
+/// Does what a command of `tessera` does: `what` is "train" or "plan". `flags` are those of the
+/// command, with _ for -: {"preset": "gpt2-tiny", "steps": 8, "bf16": true, "eval_iters": null},
+/// where null is as if it were not there, and "" holds its PATH; or ["--preset", "gpt2-tiny"].
+/// Returns the exit code of docs/reference/errors.md: 0, 75 where it was stopped; else
+/// tessera_error() says why. A run serves one call.
+int tessera_call(tessera_run* run, const char* what, const char* flags,
+                 const tessera_listener* listener);
 
 /// As an event's answer; from any thread, at any time.
 void tessera_stop(tessera_run* run);

@@ -1,0 +1,31 @@
+#pragma once
+/// The commands that other languages call as functions.
+
+#include <atomic>
+#include <string>
+#include <string_view>
+
+#include "tessera/c_api/listener.h"
+#include "tessera/launch/console.h"
+
+namespace tessera {
+
+struct FunctionCall {
+  Arguments arguments;
+  Listener& listener;  // hears events
+  Console& console;    // whose lines the listener hears
+  const std::atomic<bool>& stop;
+};
+
+struct FunctionResult {
+  std::string json;
+  int code = 0;
+};
+
+/// Throws what goes wrong.
+using Function = FunctionResult (*)(const FunctionCall& call);
+
+/// The function that does what a command does. Errors: there is none.
+Function function_of(std::string_view command);
+
+}  // namespace tessera
