@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
@@ -120,6 +121,43 @@ TEST(ModelCall, LossesDoNotDependOnTheMesh) {
       EXPECT_NEAR(loss_of_batch(c, mesh) / loss, 1, kLossTolerance);
     }
   }
+}
+
+/// The likeliest tokens of the logits are as wrong as the loss says: it is the mean of
+/// -log softmax(logits) at the labels.
+TEST(ModelCall, LogitsAreThoseOfTheLoss) {
+  const GoldenJson c = golden_case("gpt2", "labels are the ids");
+  std::ostringstream said;
+  Console console{said, said};
+  const AskedTraining asked = read_rapidformer_flags(
+      split("--epochs 1 --lr 0.1 --threads 1 --global-batch-size 2 --task causal_lm", ' '),
+      FlagsOf::Program);
+  const auto samples = std::make_shared<GoldenSamples>(c["features"]);
+  OwnFunctions functions;
+  functions.datasets = [&]() -> Datasets { return {samples, samples}; };
+  functions.provide = [&]() -> Provided {
+    return {ModelChoice::from_pretrained(repo_file("tests/golden/hub/gpt2"))};
+  };
+  functions.forward = [](const Batch& batch, const Model& model) {
+    return model.with_logits(batch);
+  };
+  const EvalPrediction found = OwnLoop(asked, console, std::move(functions)).gather();
+  const HostTensor& logits = found.predictions.at("logits");
+  const std::int64_t rows = samples->size(), length = logits.shape()[1], v = logits.shape()[2];
+  EXPECT_EQ(logits.shape()[0], rows);
+  double loss = 0;
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t i = 0; i + 1 < length; ++i) {
+      const std::int64_t at = (row * length + i) * v;
+      double sum = 0;
+      for (std::int64_t k = 0; k < v; ++k) sum += std::exp(logits.at(at + k));
+      const auto label =
+          c["features"]["labels"][static_cast<std::size_t>(row)][static_cast<std::size_t>(i + 1)]
+              .get<std::int64_t>();
+      loss += std::log(sum) - logits.at(at + label);
+    }
+  }
+  EXPECT_NEAR(loss / static_cast<double>(rows * (length - 1)) / c["loss"].get<double>(), 1, 1e-5);
 }
 
 /// A batch that the program makes is a program's too.

@@ -8,6 +8,7 @@
 #include "tessera/config/fields.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/shape_ops.h"
+#include "tessera/ops/softmax.h"
 
 namespace tessera {
 
@@ -38,6 +39,19 @@ constexpr ModelFamily kOwnLayers = {
     .tasks = kOwnTasks,
     .stacks = [](const ModelConfig&) -> std::vector<LayerStack> { return {}; },
 };
+
+/// What the cross entropies behind node `first` are taken of: the predictions of a head that names
+/// none. Two are those of a model that also tells whether a text follows another.
+std::vector<NamedValue> scored_logits(Builder& builder, NodeId first) {
+  std::vector<Value> found;
+  for (NodeId id = first; id < builder.so_far().size(); ++id) {
+    const Node& node = builder.so_far().node(id);
+    if (node.op == &kCrossEntropy) found.emplace_back(builder, node.inputs[0]);
+  }
+  if (found.size() == 1) return {{"logits", found[0]}};
+  if (found.size() != 2) return {};
+  return {{"prediction_logits", found[0]}, {"seq_relationship_logits", found[1]}};
+}
 
 std::string names_of(const TaskValues& values) {
   std::vector<std::string> out;
@@ -122,6 +136,15 @@ ModelOutput Model::operator()(const Batch& batch) const {
     if (task_.means[i].weight != 0) weighted.push_back(i);
   const bool one = weighted.size() == 1 && task_.means[weighted[0]].weight == 1;
   return {one ? Loss(means[weighted[0]]) : Loss(loss_of(task_, means)), measured.predictions};
+}
+
+ModelOutput Model::with_logits(const Batch& batch) const {
+  require(!batch.values().empty(), "model(batch): the batch has no features");
+  Builder& builder = batch.values().begin()->second.builder();
+  const NodeId first = builder.so_far().size();
+  ModelOutput out = (*this)(batch);
+  if (out.predictions.empty()) out.predictions = scored_logits(builder, first);
+  return out;
 }
 
 Value Model::logits(Value ids) const {

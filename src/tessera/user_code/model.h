@@ -80,9 +80,12 @@ class Model {
   /// What the model's task computes of the batch: `model(**batch)` of Hugging Face. Features have
   /// the names of the task's inputs, or those that Hugging Face gives them: input_ids,
   /// attention_mask, token_type_ids; they mean what they do there (user_code/model_call.h). In
-  /// particular a causal model shifts the labels. Errors: Fault::Usage: the task reads a feature
-  /// that the batch lacks, or of another shape.
+  /// particular a causal model shifts the labels.
+  /// Errors: Fault::Usage: the task reads a feature that the batch lacks, or of another shape.
   ModelOutput operator()(const Batch& batch) const;
+  /// The same, and "logits" as a prediction of a head that names none: [batch, s, vocabulary] of
+  /// each sample, which is much where all that is held out is predicted.
+  ModelOutput with_logits(const Batch& batch) const;
   /// Logits [b, s, vocabulary] of token ids [b, s], of a model that writes text.
   Value logits(Value ids) const;
   /// Its sizes, for layers of one's own, and how they are run.

@@ -20,11 +20,6 @@ namespace tessera {
 
 namespace {
 
-using namespace std::chrono_literals;
-
-/// A leader that waits longer for work shows the other ranks that it is alive.
-constexpr auto kShortWait = 2s;
-
 /// Such a loop writes no folder of a run, so it need not be told one, and has no validations that
 /// come so often that some batches have to do.
 RunConfig of_loop(RunConfig config) {
@@ -56,13 +51,19 @@ OwnLoop::OwnLoop(const AskedTraining& asked, Console& console, OwnFunctions func
         console.err << "notice: " << notice << "\n";
   setup_.emplace(config(), prepared_->task);
   samples_ = setup_->task().train_samples(*prepared_->data, sample_choices(config()));
-  ranks_ = std::thread([this, &console] { run_ranks_of(console); });
-  try {
-    on_leader([](RankGroup&) {});
-  } catch (...) {
-    ranks_.join();
-    throw;
-  }
+  ranks_.emplace(
+      config(),
+      [this](const Backend& backend, int rank) {
+        WantedPrograms wanted = wanted_programs(*setup_);
+        wanted.texts = 0;
+        return compile_programs(*setup_, wanted, backend, rank).plan;
+      },
+      [this](RankGroup& group) {
+        group.run(kInitProgram);
+        if (prepared_->init) group.load_weights(*prepared_->init, prepared_->anew);
+        if (prepared_->pretrained) group.load_weights(*prepared_->pretrained, prepared_->anew);
+      },
+      console);
 }
 
 OwnFunctions OwnLoop::keeping_predictions(OwnFunctions functions) {
@@ -71,15 +72,6 @@ OwnFunctions OwnLoop::keeping_predictions(OwnFunctions functions) {
     return NamedMeans();
   };
   return functions;
-}
-
-OwnLoop::~OwnLoop() {
-  {
-    const std::lock_guard<std::mutex> hold(mutex_);
-    ends_ = true;
-  }
-  changed_.notify_all();
-  ranks_.join();
 }
 
 std::vector<SampleBatch> OwnLoop::train_batches(std::int64_t epoch) const {
@@ -98,7 +90,7 @@ StepRecord OwnLoop::backward(const SampleBatch& batch) {
           "; take batches from train_batches(epoch)");
   StepRecord out;
   const auto begin = std::chrono::steady_clock::now();
-  on_leader([&](RankGroup& group) {
+  ranks_->on_leader([&](RankGroup& group) {
     group.set_step(step_ + 1);
     group.run(kTrainProgram,
               [&](BatchInputs& inputs) { samples_->fill(batch.first, batch.count, inputs); });
@@ -123,7 +115,7 @@ EvalPrediction OwnLoop::gather() {
   const std::int64_t batch = setup_->evaluation_batch();
   Validation measured(setup_->task().means, judge.get());
   for (std::int64_t first = 0; first < held_out->size(); first += batch) {
-    on_leader([&](RankGroup& group) {
+    ranks_->on_leader([&](RankGroup& group) {
       group.run(kEvaluateProgram,
                 [&](BatchInputs& inputs) { held_out->fill(first, batch, inputs); });
       measured.add(group.engine(), first, std::min(batch, held_out->size() - first));
@@ -136,7 +128,7 @@ EvalPrediction OwnLoop::gather() {
 }
 
 void OwnLoop::save_pretrained(const std::string& folder) {
-  on_leader([&](RankGroup& group) {
+  ranks_->on_leader([&](RankGroup& group) {
     const std::vector<CheckpointTensor> states = group.states();
     const auto find = [&](std::string_view name) -> const CheckpointTensor* {
       const auto found = std::ranges::find_if(states, [&](const CheckpointTensor& state) {
@@ -157,67 +149,6 @@ void OwnLoop::save_pretrained(const std::string& folder) {
       how.tokenizer = tokenizer->files();
     tessera::save_pretrained(folder, config().model, parameters, how);
     group.forget_states();
-  });
-}
-
-void OwnLoop::on_leader(const std::function<void(RankGroup& group)>& work) {
-  std::unique_lock<std::mutex> hold(mutex_);
-  if (!ended_) {
-    work_ = &work;
-    changed_.notify_all();
-    changed_.wait(hold, [&] { return work_ == nullptr || ended_; });
-  }
-  work_ = nullptr;
-  if (failure_) std::rethrow_exception(failure_);
-}
-
-void OwnLoop::run_ranks_of(Console& console) {
-  std::exception_ptr failure;
-  try {
-    on_ranks(config(), nullptr, console, [&](Communicator* world, const Backend& backend) {
-      WantedPrograms wanted = wanted_programs(*setup_);
-      wanted.texts = 0;
-      const int rank = world == nullptr ? 0 : world->rank();
-      RankGroup group(compile_programs(*setup_, wanted, backend, rank).plan, backend, world, kFast);
-      if (rank > 0) return group.follow();
-      lead(group);
-    });
-  } catch (...) {
-    failure = std::current_exception();
-  }
-  const std::lock_guard<std::mutex> hold(mutex_);
-  ended_ = true;
-  failure_ = failure;
-  changed_.notify_all();
-}
-
-void OwnLoop::lead(RankGroup& group) {
-  group.run(kInitProgram);
-  if (prepared_->init) group.load_weights(*prepared_->init, prepared_->anew);
-  if (prepared_->pretrained) group.load_weights(*prepared_->pretrained, prepared_->anew);
-  while (true) {
-    await_work(group);
-    std::unique_lock<std::mutex> hold(mutex_);
-    if (work_ == nullptr) break;  // no more will come
-    const std::function<void(RankGroup&)>& work = *work_;
-    hold.unlock();
-    work(group);
-    hold.lock();
-    work_ = nullptr;
-    changed_.notify_all();
-  }
-  group.stop();
-}
-
-void OwnLoop::await_work(RankGroup& group) {
-  const auto comes = [&] { return work_ != nullptr || ends_; };
-  {
-    std::unique_lock<std::mutex> hold(mutex_);
-    if (changed_.wait_for(hold, kShortWait, comes)) return;
-  }
-  group.run_alone([&] {
-    std::unique_lock<std::mutex> hold(mutex_);
-    changed_.wait(hold, comes);
   });
 }
 

@@ -2,24 +2,19 @@
 /// A training loop of a program's own: the program says which batch is next, and all devices, each
 /// a thread, run its step.
 
-#include <condition_variable>
 #include <cstdint>
-#include <exception>
-#include <functional>
 #include <memory>
-#include <mutex>
+#include <optional>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "tessera/apps/training.h"
 #include "tessera/train/prepare.h"
 #include "tessera/train/run_setup.h"
+#include "tessera/user_code/led_ranks.h"
 #include "tessera/user_code/own_run.h"
 
 namespace tessera {
-
-class RankGroup;
 
 /// Samples of one step, by number.
 struct SampleBatch {
@@ -32,7 +27,6 @@ class OwnLoop {
   /// Errors: as of prepare_run; Fault::Usage: this process was launched as one of several; a run is
   /// to be resumed.
   OwnLoop(const AskedTraining& asked, Console& console, OwnFunctions functions);
-  ~OwnLoop();
   OwnLoop(const OwnLoop&) = delete;
   OwnLoop& operator=(const OwnLoop&) = delete;
 
@@ -44,11 +38,6 @@ class OwnLoop {
   void save_pretrained(const std::string& folder);
 
  private:
-  /// Runs `work` on the rank that leads, and returns when it has.
-  void on_leader(const std::function<void(RankGroup& group)>& work);
-  void run_ranks_of(Console& console);
-  void lead(RankGroup& group);
-  void await_work(RankGroup& group);
   OwnFunctions keeping_predictions(OwnFunctions functions);
 
   OwnRun run_;
@@ -58,13 +47,7 @@ class OwnLoop {
   std::int64_t step_ = 0;
   EvalPrediction gathered_;
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  const std::function<void(RankGroup&)>* work_ = nullptr;  // that the leader is to do
-  bool ends_ = false;                                      // no more will come
-  bool ended_ = false;                                     // no rank is left
-  std::exception_ptr failure_;
-  std::thread ranks_;
+  std::optional<LedRanks> ranks_;
 };
 
 }  // namespace tessera
