@@ -6,8 +6,8 @@
                         tensor_model_parallel_size=2)
     run.losses   # numpy f32 [200], the bits of `tessera train` with the same flags
 
-Keywords are the flags of the command, with _ for -. help(tessera.train) says more, and
-tessera.plan tells what a step would take.
+Keywords are the flags of the command, with _ for -. help(tessera.train) says more. Other commands are
+functions too: plan, verify, bench, inspect, export and evaluate.
 """
 
 from ._errors import (
@@ -21,15 +21,20 @@ from ._errors import (
     UsageError,
 )
 from ._library import library as _library
+from ._models import Evaluation, Exported, evaluate, export, inspect
 from ._plan import Plan, plan
+from ._reports import Benchmark, Verification, bench, verify
 from ._train import Run, Step, train
 
 __version__: str = _library.tessera_version().decode()
 
 __all__ = [
+    "Benchmark",
     "CheckpointError",
     "DataError",
     "Error",
+    "Evaluation",
+    "Exported",
     "InternalError",
     "NumericsError",
     "PeerError",
@@ -38,6 +43,12 @@ __all__ = [
     "Run",
     "Step",
     "UsageError",
+    "Verification",
+    "bench",
+    "evaluate",
+    "export",
+    "inspect",
     "plan",
     "train",
+    "verify",
 ]

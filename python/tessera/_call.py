@@ -19,8 +19,25 @@ from ._library import EVENT, LINE, Listener, library
 
 
 _SECOND = 1.0
+_ALONE = "tessera alone"
 
 _called = _forked = False
+_calls: List[threading.Thread] = []
+_lock = threading.Lock()
+
+
+def _start(thread: threading.Thread, alone: bool) -> None:
+    """Errors: it is, or another is, one beside which nothing else may run."""
+    with _lock:
+        _calls[:] = [other for other in _calls if other.is_alive()]
+        for other in _calls:
+            if alone or other.name == _ALONE:
+                raise UsageError(
+                    "tessera.bench runs alone, as it makes processes of this one, and another call "
+                    "is running; wait for it"
+                )
+        thread.start()
+        _calls.append(thread)
 
 
 def _note_fork() -> None:
@@ -37,17 +54,19 @@ class Call:
 
     on_line hears lines for people, on_event the events, as dicts; with on_event the run waits for
     each, and where it returns true, or either raises, it is asked to stop. All events are kept in
-    `events`, as JSON.
+    `events`, as JSON. `alone`: no other call may run at the same time.
     """
 
     def __init__(
         self,
         on_line: Optional[Callable[[str], object]] = None,
         on_event: Optional[Callable[[dict], bool]] = None,
+        alone: bool = False,
     ):
         self.events: List[bytes] = []
         self._on_line = on_line
         self._on_event = on_event
+        self._alone = alone
         self._inbox: queue.SimpleQueue = queue.SimpleQueue()
         self._answer: queue.SimpleQueue = queue.SimpleQueue()
         self._failure: Optional[BaseException] = None
@@ -72,18 +91,23 @@ class Call:
         line = LINE(self._line) if self._on_line else LINE()
         listener = Listener(None, EVENT(self._event), line)
 
-
         def call() -> None:
             try:
                 work(self._handle, ctypes.byref(listener))
             finally:
                 self._inbox.put(None)
 
-        thread = threading.Thread(target=call, name="tessera", daemon=True)
-        thread.start()
-        while not self._attend(thread):
-            pass
+        name = _ALONE if self._alone else "tessera"
+        thread = threading.Thread(target=call, name=name, daemon=True)
         try:
+            _start(thread, self._alone)
+            ended = False
+            while not ended:
+                try:
+                    ended = self._attend(thread)
+                except BaseException as failure:  # Ctrl-C, between two items
+                    self._fail(failure)
+            thread.join(_SECOND)
             if self._failure is not None:
                 raise self._failure
             error = library.tessera_error(self._handle)
@@ -93,7 +117,8 @@ class Call:
             return None if result is None else json.loads(result)
         finally:
             self._failure = None  # its traceback holds this object
-            library.tessera_run_free(self._handle)
+            if not thread.is_alive():
+                library.tessera_run_free(self._handle)
 
     def _attend(self, thread: threading.Thread) -> bool:
         """Does what comes next; true when the call has ended."""
@@ -117,9 +142,12 @@ class Call:
             finally:
                 self._answer.put(stop)
         except BaseException as failure:  # Ctrl-C too: the run saves first
-            self._failure = self._failure or failure
-            library.tessera_stop(self._handle)
+            self._fail(failure)
         return False
+
+    def _fail(self, failure: BaseException) -> None:
+        self._failure = self._failure or failure
+        library.tessera_stop(self._handle)
 
     # These two are called by the library, in its threads.
 

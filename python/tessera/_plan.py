@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import html
 from typing import Callable, List, Optional
 
+from . import _html
 from ._call import Call
 from ._flags import Flag
 
@@ -27,7 +27,11 @@ class Plan:
         return self._text
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(self._text)}</pre>"
+        held = self.memory or {}
+        rows = [(what, _html.bytes_text(count)) for what, count in held.items() if count]
+        peak = [("the fullest moment", _html.bytes_text(self.report["planned_peak_bytes"]))] if held else []
+        table = _html.table(rows + peak, ("held by a device", "bytes")) if held else ""
+        return f"{table}<pre>{_html.text(self._text)}</pre>"
 
     def __repr__(self) -> str:
         return f"<tessera.Plan: {self.report['planned_peak_bytes']} bytes of a device>"

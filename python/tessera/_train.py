@@ -6,6 +6,7 @@ import json
 import math
 from typing import Callable, Iterable, List, Optional, Sequence, Union
 
+from . import _html
 from ._call import Call
 from ._flags import Flag
 
@@ -77,6 +78,15 @@ class Run:
         except ImportError:
             return losses
         return numpy.array(losses, dtype=numpy.float32)
+
+    def _repr_html_(self) -> str:
+        shown = ("steps", "train_loss", "val_loss", "test_loss", "seconds", "tokens_per_s", "parameters")
+        rows = [(key.replace("_", " "), self.summary[key]) for key in shown if key in self.summary]
+        about = f"{self.ending}; all files are in {self.output}"
+        if self.summary.get("mesh"):
+            rows.append(("mesh", self.summary["mesh"]))
+        chart = _html.chart(self.losses, "loss of each step")
+        return f"<p>{_html.text(about)}</p>{chart}{_html.table(rows)}"
 
     def __repr__(self) -> str:
         losses = self.losses

@@ -147,7 +147,7 @@ TEST(CApi, FunctionsAreNamed) {
   const struct {
     const char *what, *flags, *message;
   } cases[] = {
-      {"trian", "{}", "no function 'trian'; there are train, plan"},
+      {"trian", "{}", "no function 'trian'; there are train, plan, verify"},
       {nullptr, "{}", "no function or no flags"},
       {"train", nullptr, "no function or no flags"},
   };

@@ -12,6 +12,7 @@
 #include "tessera/apps/bench_request.h"
 #include "tessera/apps/bench_text.h"
 #include "tessera/apps/command.h"
+#include "tessera/apps/commands_here.h"
 #include "tessera/apps/corpora/packages.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/measured_turn.h"
@@ -166,8 +167,14 @@ int first_failure(const std::vector<Player>& players) {
   return 0;
 }
 
-int measure(const BenchRequest& request, const Arguments& arguments, Console& console) {
-  const std::atomic<bool>& stop = catch_stop_signals();
+struct EndedBench {
+  BenchReport report;
+  int code = 0;  // of the first failure
+};
+
+/// None: it was stopped before anything was measured.
+std::optional<EndedBench> measure(const BenchRequest& request, const Arguments& arguments,
+                                  Console& console, const std::atomic<bool>& stop) {
   const RunConfig& plain = request.runs.front().config;
   const TemporaryFolder folder = working_folder();
   const std::string data = folder.path() + "/text.txt";
@@ -193,28 +200,55 @@ int measure(const BenchRequest& request, const Arguments& arguments, Console& co
   const bool measured = std::ranges::any_of(players, [](const Player& player) {
     return std::ranges::any_of(player.contestant.turns, &Turn::measured);
   });
-  if (report.stopped && !measured) {
-    console.err << "stopped on request before anything was measured\n";
-    return kInterrupted;
-  }
+  if (report.stopped && !measured) return std::nullopt;
   report.load_after = load_average();
   const int code = first_failure(players);
   std::vector<Contestant> contestants;
   for (Player& player : players) contestants.push_back(std::move(player.contestant));
   report.results = standings(contestants);
-  console.out << (request.as_json ? to_json(report) : to_text(report)) << std::flush;
+  return EndedBench{std::move(report), code};
+}
+
+void write_files(const BenchRequest& request, const BenchReport& report) {
   if (!request.page.empty()) write_atomically(request.page, to_html(report));
   if (!request.results.empty()) write_atomically(request.results, to_json(report));
-  return report.stopped ? kInterrupted : code;
+}
+
+ParsedFlags parse_bench(const Arguments& arguments, const OwnFamilies& families,
+                        Problems& problems) {
+  std::vector<Flag> flags = field_flags(families);
+  for (Flag& flag : bench_flags()) flags.push_back(std::move(flag));
+  return parse_flags(arguments, flags, problems);
+}
+
+/// Errors: all that is wrong with it.
+BenchRequest asked_bench(ParsedFlags& parsed, Problems& problems, Console& console,
+                         const OwnFamilies& families) {
+  BenchRequest out = read_bench_request(parsed, families, problems);
+  if (launched_as(0).how != Launched::Alone)
+    problems.add("bench starts its runs itself; start it without a launcher, and give --devices N");
+  problems.raise();
+  for (const std::string& notice : out.notices) console.err << "notice: " << notice << "\n";
+  return out;
 }
 
 }  // namespace
 
-int bench_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
-  std::vector<Flag> flags = field_flags(families);
-  for (Flag& flag : bench_flags()) flags.push_back(std::move(flag));
+BenchReport bench_here(const Arguments& arguments, Console& console, const std::atomic<bool>& stop,
+                       const OwnFamilies& families) {
   Problems problems;
-  ParsedFlags parsed = parse_flags(arguments, flags, problems);
+  ParsedFlags parsed = parse_bench(arguments, families, problems);
+  refuse_help(parsed.help);
+  const BenchRequest request = asked_bench(parsed, problems, console, families);
+  std::optional<EndedBench> measured = measure(request, arguments, console, stop);
+  require(measured.has_value(), "stopped on request before anything was measured");
+  write_files(request, measured->report);
+  return std::move(measured->report);
+}
+
+int bench_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
+  Problems problems;
+  ParsedFlags parsed = parse_bench(arguments, families, problems);
   if (parsed.help) {
     console.out << "tessera bench --preset NAME [--switches LIST | --all] [FLAG...]\n\n"
                    "Measures the effect of switches on speed, memory and losses. Switches have "
@@ -226,12 +260,17 @@ int bench_command(const Arguments& arguments, Console& console, const OwnFamilie
                 << TurnLength().steps << "].\n";
     return 0;
   }
-  const BenchRequest request = read_bench_request(parsed, families, problems);
-  if (launched_as(0).how != Launched::Alone)
-    problems.add("bench starts its runs itself; start it without a launcher, and give --devices N");
-  problems.raise();
-  for (const std::string& notice : request.notices) console.err << "notice: " << notice << "\n";
-  return measure(request, arguments, console);
+  const BenchRequest request = asked_bench(parsed, problems, console, families);
+  const std::optional<EndedBench> measured =
+      measure(request, arguments, console, catch_stop_signals());
+  if (!measured) {
+    console.err << "stopped on request before anything was measured\n";
+    return kInterrupted;
+  }
+  const BenchReport& report = measured->report;
+  console.out << (request.as_json ? to_json(report) : to_text(report)) << std::flush;
+  write_files(request, report);
+  return report.stopped ? kInterrupted : measured->code;
 }
 
 }  // namespace tessera

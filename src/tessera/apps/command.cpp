@@ -1,5 +1,6 @@
 #include "tessera/apps/command.h"
 
+#include "tessera/apps/commands_here.h"
 #include "tessera/apps/switch_table.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
@@ -93,6 +94,8 @@ std::vector<std::string> commands_on_ranks() {
   }
   return out;
 }
+
+void refuse_help(bool help) { require(!help, "--help is for the command; leave it out"); }
 
 int run_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
   return exit_code_of(console, [&] { return dispatch(arguments, console, families); });

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "tessera/apps/command.h"
+#include "tessera/apps/commands_here.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/found_run.h"
 #include "tessera/apps/model_names.h"
@@ -140,13 +141,7 @@ EvaluationPrograms find_programs(Communicator* launched, const EvaluationAsked& 
 void print_evaluated(const Evaluated& evaluated, const EvaluationAsked& asked, Console& console) {
   const std::string& data = asked.command.config.test_data.front();
   if (asked.as_json) {
-    nlohmann::ordered_json out = {{"model", asked.path},
-                                  {"data", data},
-                                  {"samples", evaluated.samples},
-                                  {"loss", evaluated.loss}};
-    for (const auto& [name, score] : evaluated.scores) out[name] = score;
-    console.out << out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
-                << "\n";
+    console.out << to_json(EvaluatedModel{asked.path, data, evaluated}) << "\n";
     return;
   }
   const auto line = [&](std::string name, double value) {
@@ -169,18 +164,23 @@ void print_predicted(const PredictionTable& table, const EvaluationAsked& asked,
               << asked.output << "'\n";
 }
 
-int evaluate_on(Communicator* launched, const EvaluationAsked& asked, Console& console,
-                const OwnFamilies& families) {
-  if (asked.help) {
-    console.out << "tessera " << asked.command.name << " PATH --data FILE [FLAG...]\n\n"
-                << "PATH is the folder of a run (its newest checkpoint), a checkpoint, or a folder "
-                   "of Hugging Face.\n"
-                << (asked.predicts ? "Writes a table separated by tabs: the columns of each row "
-                                     "that are not texts, the prediction, and\nprobabilities.\n\n"
-                                   : "Prints the loss and the scores of the model's task.\n\n")
-                << flags_help(evaluation_flags(asked.predicts, families), console.columns);
-    return 0;
-  }
+void print_evaluation_help(const EvaluationAsked& asked, Console& console,
+                           const OwnFamilies& families) {
+  console.out << "tessera " << asked.command.name << " PATH --data FILE [FLAG...]\n\n"
+              << "PATH is the folder of a run (its newest checkpoint), a checkpoint, or a folder "
+                 "of Hugging Face.\n"
+              << (asked.predicts ? "Writes a table separated by tabs: the columns of each row "
+                                   "that are not texts, the prediction, and\nprobabilities.\n\n"
+                                 : "Prints the loss and the scores of the model's task.\n\n")
+              << flags_help(evaluation_flags(asked.predicts, families), console.columns);
+}
+
+/// What the rank that leads finds.
+struct Found {
+  Evaluated evaluated;
+  PredictionTable predicted = {};
+};
+Found evaluate_on(Communicator* launched, const EvaluationAsked& asked, Console& console) {
   std::optional<Evaluation> evaluation;
   const EvaluationPrograms programs = find_programs(launched, asked, evaluation);
   const RunConfig& config = programs.config;
@@ -193,30 +193,57 @@ int evaluate_on(Communicator* launched, const EvaluationAsked& asked, Console& c
   const WantedPrograms wanted{
       .train = false, .evaluate = programs.texts == 0, .texts = programs.texts};
   const RunSetup setup(config);
+  Found out;
   on_ranks(config, launched, console, [&](Communicator* world, const Backend& backend) {
     const int rank = world == nullptr ? 0 : world->rank();
     RankGroup group(compile_programs(setup, wanted, backend, rank).plan, backend, world, kFast);
     if (rank > 0) return group.follow();
     load_weights(group, *evaluation);
     if (asked.predicts) {
-      print_predicted(predict(group, setup, *evaluation), asked, console);
+      out.predicted = predict(group, setup, *evaluation);
     } else {
-      print_evaluated(evaluate(group, setup, *evaluation), asked, console);
+      out.evaluated = evaluate(group, setup, *evaluation);
     }
     group.stop();
   });
-  return 0;
+  return out;
 }
 
 int evaluate_as_asked(const Arguments& arguments, Console& console, const OwnFamilies& families,
                       bool predicts) {
   const EvaluationAsked asked = read_evaluation(arguments, predicts, families);
   return on_launched_ranks(asked.command, console, [&](Communicator* launched, Console& mine) {
-    return evaluate_on(launched, asked, mine, families);
+    if (asked.help) return print_evaluation_help(asked, mine, families), 0;
+    const Found found = evaluate_on(launched, asked, mine);
+    if (launched != nullptr && launched->rank() > 0) return 0;
+    if (predicts) {
+      print_predicted(found.predicted, asked, mine);
+    } else {
+      print_evaluated(found.evaluated, asked, mine);
+    }
+    return 0;
   });
 }
 
 }  // namespace
+
+EvaluatedModel evaluate_here(const Arguments& arguments, Console& console,
+                             const OwnFamilies& families) {
+  const EvaluationAsked asked = read_evaluation(arguments, /*predicts=*/false, families);
+  refuse_help(asked.help);
+  require_alone(asked.command);
+  return {asked.path, asked.command.config.test_data.front(),
+          evaluate_on(nullptr, asked, console).evaluated};
+}
+
+std::string to_json(const EvaluatedModel& evaluated) {
+  nlohmann::ordered_json out = {{"model", evaluated.model},
+                                {"data", evaluated.data},
+                                {"samples", evaluated.scored.samples},
+                                {"loss", evaluated.scored.loss}};
+  for (const auto& [name, score] : evaluated.scored.scores) out[name] = score;
+  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
 
 int predict_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
   return evaluate_as_asked(arguments, console, families, /*predicts=*/true);

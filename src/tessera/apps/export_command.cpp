@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "tessera/apps/command.h"
+#include "tessera/apps/commands_here.h"
 #include "tessera/apps/export_model.h"
 #include "tessera/apps/flags.h"
 #include "tessera/base/error.h"
@@ -49,18 +50,7 @@ std::int64_t bytes_of_words(const std::string& word, Problems& problems) {
   return 1;
 }
 
-}  // namespace
-
-int export_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
-  Problems problems;
-  ParsedFlags parsed = parse_flags(arguments, export_flags(), problems);
-  if (parsed.help) {
-    console.out << "tessera export PATH --output FOLDER [FLAG...]\n\n"
-                   "PATH is the folder of a run, or a checkpoint. Writes config.json and "
-                   "safetensors weights that\nHugging Face's transformers can load.\n\n"
-                << flags_help(export_flags(), console.columns);
-    return 0;
-  }
+ExportedTo export_as_asked(ParsedFlags& parsed, Problems& problems, const OwnFamilies& families) {
   if (parsed.words.size() != 1)
     problems.add(text("export takes one PATH, not ", parsed.words.size(),
                       "; give the folder of a run or a checkpoint"));
@@ -73,15 +63,43 @@ int export_command(const Arguments& arguments, Console& console, const OwnFamili
   if (parsed.find("max-shard-size") != nullptr)
     how.most_file_bytes = bytes_of_words(parsed.take_value("max-shard-size"), problems);
   problems.raise();
-  const ExportedModel written = export_model(parsed.words.front(), output, how, families);
-  console.out << "wrote " << written.family << " after step " << written.step << " to " << output
-              << "\n";
+  return {output, export_model(parsed.words.front(), output, how, families)};
+}
+
+void print_export_notices(const ExportedModel& written, Console& console) {
   if (!written.unwritten_tokens.empty())
     console.err << "notice: the model's tokens are " << written.unwritten_tokens
                 << " of its training text, for which Hugging Face has no file: the folder has no "
                    "tokenizer. To continue training, give --init-from the run\n";
   if (const std::string notice = notice_of_left_out(written); !notice.empty())
     console.err << "notice: " << notice << "\n";
+}
+
+}  // namespace
+
+ExportedTo export_here(const Arguments& arguments, Console& console, const OwnFamilies& families) {
+  Problems problems;
+  ParsedFlags parsed = parse_flags(arguments, export_flags(), problems);
+  refuse_help(parsed.help);
+  ExportedTo out = export_as_asked(parsed, problems, families);
+  print_export_notices(out.model, console);
+  return out;
+}
+
+int export_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
+  Problems problems;
+  ParsedFlags parsed = parse_flags(arguments, export_flags(), problems);
+  if (parsed.help) {
+    console.out << "tessera export PATH --output FOLDER [FLAG...]\n\n"
+                   "PATH is the folder of a run, or a checkpoint. Writes config.json and "
+                   "safetensors weights that\nHugging Face's transformers can load.\n\n"
+                << flags_help(export_flags(), console.columns);
+    return 0;
+  }
+  const auto [folder, written] = export_as_asked(parsed, problems, families);
+  console.out << "wrote " << written.family << " after step " << written.step << " to " << folder
+              << "\n";
+  print_export_notices(written, console);
   return 0;
 }
 

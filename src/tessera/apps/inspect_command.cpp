@@ -1,4 +1,7 @@
+#include <nlohmann/json.hpp>
+
 #include "tessera/apps/command.h"
+#include "tessera/apps/commands_here.h"
 #include "tessera/apps/flags.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
@@ -8,8 +11,10 @@
 
 namespace tessera {
 
-int inspect_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
-  const std::vector<Flag> flags = {
+namespace {
+
+std::vector<Flag> inspect_flags() {
+  return {
       {"digest",
        {},
        "",
@@ -17,39 +22,75 @@ int inspect_command(const Arguments& arguments, Console& console, const OwnFamil
        "",
        false},
       {"verify", {}, "", "read every byte and compare it with its hash", "", false},
+      {"json", {}, "", "print JSON", "", false},
   };
-  Problems problems;
-  ParsedFlags parsed = parse_flags(arguments, flags, problems);
-  if (parsed.help) {
-    console.out << "tessera inspect PATH [--digest] [--verify]\n\n"
-                   "PATH is the folder of a run, a checkpoint, a folder of Hugging Face, a "
-                   "safetensors file, or a graph written by --dump-dir.\n\n"
-                << flags_help(flags, console.columns);
-    return 0;
-  }
+}
+
+void print_inspect_help(Console& console) {
+  console.out << "tessera inspect PATH [--digest] [--verify] [--json]\n\n"
+                 "PATH is the folder of a run, a checkpoint, a folder of Hugging Face, a "
+                 "safetensors file, or a graph written by --dump-dir.\n\n"
+              << flags_help(inspect_flags(), console.columns);
+}
+
+Inspected inspect_as_asked(ParsedFlags& parsed, Problems& problems, Console& console,
+                           const OwnFamilies& families) {
   if (parsed.words.size() != 1)
     problems.add(text("inspect takes one PATH, not ", parsed.words.size(),
                       "; give the folder of a run or a checkpoint"));
   problems.raise();
   const std::string& path = parsed.words.front();
+  Inspected out;
   const CheckpointJudge judge = recorded_run_judge(families, RecordedUse::Weights);
-  const bool verify = parsed.take_switch("verify");
-  if (verify) {
+  if (parsed.take_switch("verify")) {
     std::vector<std::string> gone;
     const std::vector<std::string> damage = verify_checkpoints(path, judge, &gone);
     for (const std::string& folder : gone)
       console.err << "notice: '" << folder
                   << "' was removed while it was read, as a run removes its older checkpoints\n";
     if (!damage.empty()) fail(Fault::Checkpoint, join(damage, "\n  "));
-    console.out << "intact: every byte of " << path << " is as it was saved\n";
+    out.intact = true;
   }
-  const bool wants_digest = parsed.take_switch("digest");
-  const auto inspected = [&] {
-    return wants_digest ? digest(Checkpoint::open(path)) + "\n" : printable(describe(path, judge));
-  };
-  if (wants_digest || !verify)
-    console.out << naming_intact(
-        path, wants_digest ? "tessera inspect --digest" : "tessera inspect", judge, inspected);
+  if (parsed.take_switch("digest")) {
+    out.digest = naming_intact(path, "tessera inspect --digest", judge,
+                               [&] { return digest(Checkpoint::open(path)); });
+  } else if (!out.intact) {
+    out.found = naming_intact(path, "tessera inspect", judge, [&] { return inspect(path, judge); });
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string to_json(const Inspected& inspected) {
+  if (inspected.found) return inspected.found->json;
+  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+  if (inspected.intact) out["intact"] = true;
+  if (!inspected.digest.empty()) out["digest"] = inspected.digest;
+  return out.dump();
+}
+
+Inspected inspect_here(const Arguments& arguments, Console& console, const OwnFamilies& families) {
+  Problems problems;
+  ParsedFlags parsed = parse_flags(arguments, inspect_flags(), problems);
+  refuse_help(parsed.help);
+  return inspect_as_asked(parsed, problems, console, families);
+}
+
+int inspect_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
+  Problems problems;
+  ParsedFlags parsed = parse_flags(arguments, inspect_flags(), problems);
+  if (parsed.help) return print_inspect_help(console), 0;
+  const bool as_json = parsed.take_switch("json");
+  const Inspected out = inspect_as_asked(parsed, problems, console, families);
+  if (as_json) {
+    console.out << to_json(out) << "\n";
+    return 0;
+  }
+  if (out.intact)
+    console.out << "intact: every byte of " << parsed.words.front() << " is as it was saved\n";
+  if (!out.digest.empty()) console.out << out.digest << "\n";
+  if (out.found) console.out << printable(out.found->text);
   return 0;
 }
 

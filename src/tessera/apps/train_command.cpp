@@ -4,6 +4,7 @@
 #include "tessera/apps/auto_plan.h"
 #include "tessera/apps/check_flag.h"
 #include "tessera/apps/command.h"
+#include "tessera/apps/commands_here.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
 #include "tessera/apps/progress.h"
@@ -347,11 +348,9 @@ int measure_training(const RunConfig& config, Console& console, TrainCallback& c
 
 TrainedRun train_here(const AskedTraining& asked, Console& console,
                       const std::vector<TrainCallback*>& callbacks, const std::atomic<bool>& stop) {
-  require(!asked.help, "--help is for the command; leave it out");
+  refuse_help(asked.help);
   TrainRequest request = request_of(asked, callbacks);
-  const Launched how = launched_as(request.command);
-  require(how.how == Launched::Alone, "this process was started as one of several ranks (", how.who,
-          "), which only the command can be; start it alone, and give --devices");
+  require_alone(request.command);
   request.shown = true;
   request.stop = &stop;
   TrainedRun run = train_on(nullptr, false, request, console);

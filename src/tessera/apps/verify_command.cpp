@@ -1,10 +1,12 @@
 #include <cmath>
 #include <exception>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "tessera/apps/check_flag.h"
 #include "tessera/apps/command.h"
+#include "tessera/apps/commands_here.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
 #include "tessera/base/error.h"
@@ -115,17 +117,24 @@ std::string overflow_of(const std::vector<StepTrace>& one) {
   return {};
 }
 
-int verify_on(Communicator* launched, const VerifyRequest& request, Console& console) {
-  if (request.help) {
-    console.out
-        << "tessera verify --preset NAME --devices N [FLAG...]\n\n"
-           "Runs --steps training steps (3 unless given) on random tokens, on one device and "
-           "on the mesh,\nand compares loss, gradient norm, gradients and updated "
-           "parameters. A relative error above 1e-4\nis a failure: exit code 6. Takes the flags of "
-           "tessera train; --json prints every error as JSON; --check\ninterprets the programs "
-           "before and after each compiler pass, and compares all results.\n";
-    return 0;
-  }
+void print_verify_help(Console& console) {
+  console.out
+      << "tessera verify --preset NAME --devices N [FLAG...]\n\n"
+         "Runs --steps training steps (3 unless given) on random tokens, on one device and "
+         "on the mesh,\nand compares loss, gradient norm, gradients and updated "
+         "parameters. A relative error above 1e-4\nis a failure: exit code 6. Takes the flags of "
+         "tessera train; --json prints every error as JSON; --check\ninterprets the programs "
+         "before and after each compiler pass, and compares all results.\n";
+}
+
+struct Verified {
+  VerifyReport report;
+  std::string overflow;  // nothing can be compared; empty: it can
+};
+
+/// None on ranks but 0.
+std::optional<Verified> verify_on(Communicator* launched, const VerifyRequest& request,
+                                  Console& console) {
   const RunConfig config = complete_config(launched, request, console);
 
   std::vector<StepTrace> mesh, one;
@@ -133,7 +142,7 @@ int verify_on(Communicator* launched, const VerifyRequest& request, Console& con
     std::vector<StepTrace> trace = trace_steps(config, config.steps, backend, world);
     if (world == nullptr || world->rank() == 0) mesh = std::move(trace);
   });
-  if (launched != nullptr && launched->rank() > 0) return 0;
+  if (launched != nullptr && launched->rank() > 0) return std::nullopt;
   RunConfig alone = config;
   alone.parallel = {};
   alone.device = kProcessors;
@@ -148,8 +157,13 @@ int verify_on(Communicator* launched, const VerifyRequest& request, Console& con
   if (config.fp16) report.loss_scale = config.optimizer.loss_scale.initial;
   report.devices = config.parallel.devices;
   report.mesh = mesh_text(RunSetup(config).cut);
-  const std::string overflow = overflow_of(one);
-  if (request.as_json) {
+  return Verified{report, overflow_of(one)};
+}
+
+/// The exit code.
+int print_verified(const Verified& verified, bool as_json, Console& console) {
+  const auto& [report, overflow] = verified;
+  if (as_json) {
     console.out << to_json(report);
   } else if (overflow.empty()) {
     console.out << to_text(report);
@@ -167,10 +181,22 @@ int verify_on(Communicator* launched, const VerifyRequest& request, Console& con
 
 }  // namespace
 
+VerifyReport verify_here(const Arguments& arguments, Console& console,
+                         const OwnFamilies& families) {
+  const VerifyRequest request = read_verify_request(arguments, families);
+  refuse_help(request.help);
+  require_alone(request.command);
+  const Verified verified = *verify_on(nullptr, request, console);
+  if (!verified.overflow.empty()) fail(Fault::Numerics, verified.overflow);
+  return verified.report;
+}
+
 int verify_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
   const VerifyRequest request = read_verify_request(arguments, families);
   return on_launched_ranks(request.command, console, [&](Communicator* launched, Console& mine) {
-    return verify_on(launched, request, mine);
+    if (request.help) return print_verify_help(mine), 0;
+    const std::optional<Verified> verified = verify_on(launched, request, mine);
+    return verified ? print_verified(*verified, request.as_json, mine) : 0;
   });
 }
 

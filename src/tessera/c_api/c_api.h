@@ -29,7 +29,8 @@ struct tessera_listener {
   void (*line)(void* user, const char* text);
 };
 
-/// Does what a command of `tessera` does: `what` is "train" or "plan". `flags` are those of the
+/// Does what a command of `tessera` does: `what` is "train", "plan", "verify", "bench", "inspect",
+/// "export" or "evaluate". `flags` are those of the
 /// command, with _ for -: {"preset": "gpt2-tiny", "steps": 8, "bf16": true, "eval_iters": null},
 /// where null is as if it were not there, and "" holds its PATH; or ["--preset", "gpt2-tiny"].
 /// Returns the exit code of docs/reference/errors.md: 0, 75 where it was stopped; else
@@ -40,9 +41,13 @@ int tessera_call(tessera_run* run, const char* what, const char* flags,
 /// As an event's answer; from any thread, at any time.
 void tessera_stop(tessera_run* run);
 
-/// Of a plan {"text": "...", "report": {...}}, for people and all of it (docs/reference/files.md);
-/// of a training {"ending": "finished", "output": "runs/mine", "summary": {...}}, with "interval" (by
-/// --exit-interval) or "stopped"; and the keys of summary.json. Null: there is none.
+/// What the command prints, as JSON. Null: there is none. Of
+/// plan, verify, bench, inspect  {"text": "...", "report": {...}}, for people, and all of it
+///                               (docs/reference/files.md)
+/// train     {"ending": "finished", "output": "runs/mine", "summary": {...}}, with "interval" (by
+///           --exit-interval) or "stopped"; and the keys of summary.json
+/// export    {"folder": "...", "family": "gpt2", "step": 8, "left_out": ["..."], ...}
+/// evaluate  {"model": "...", "data": "...", "samples": 8, "loss": 2.5, "scores": {...}}
 const char* tessera_result(const tessera_run* run);
 /// {"kind": "Usage", "message": "...", "code": 2}: Usage, Data, Checkpoint, Resource, Numerics,
 /// Peer or Internal. Null: nothing failed. Both live as long as the run.

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "tessera/apps/commands_here.h"
 #include "tessera/apps/planning.h"
 #include "tessera/apps/training.h"
 #include "tessera/base/error.h"
@@ -18,14 +19,20 @@ using ResultJson = nlohmann::ordered_json;
 
 FunctionResult train_function(const FunctionCall& call);
 FunctionResult plan_function(const FunctionCall& call);
+FunctionResult verify_function(const FunctionCall& call);
+FunctionResult bench_function(const FunctionCall& call);
+FunctionResult inspect_function(const FunctionCall& call);
+FunctionResult export_function(const FunctionCall& call);
+FunctionResult evaluate_function(const FunctionCall& call);
 
 struct NamedFunction {
   const char* command;
   Function function;
 };
 constexpr NamedFunction kFunctions[] = {
-    {"train", train_function},
-    {"plan", plan_function},
+    {"train", train_function},       {"plan", plan_function},       {"verify", verify_function},
+    {"bench", bench_function},       {"inspect", inspect_function}, {"export", export_function},
+    {"evaluate", evaluate_function},
 };
 
 std::string dumped(const ResultJson& json) {
@@ -50,9 +57,49 @@ FunctionResult train_function(const FunctionCall& call) {
           trained.result.ending == Ending::Stopped ? kExitStopped : 0};
 }
 
+/// What the command prints, for people and by --json.
+FunctionResult both_forms(const std::string& text, const std::string& json) {
+  return {dumped({{"text", text}, {"report", ResultJson::parse(json)}})};
+}
+
 FunctionResult plan_function(const FunctionCall& call) {
   const ShownPlan plan = plan_here(call.arguments, call.console);
-  return {dumped({{"text", plan.text}, {"report", ResultJson::parse(plan.json)}})};
+  return both_forms(plan.text, plan.json);
+}
+
+FunctionResult verify_function(const FunctionCall& call) {
+  const VerifyReport report = verify_here(call.arguments, call.console);
+  return both_forms(to_text(report), to_json(report));
+}
+
+FunctionResult bench_function(const FunctionCall& call) {
+  const BenchReport report = bench_here(call.arguments, call.console, call.stop);
+  return both_forms(to_text(report), to_json(report));
+}
+
+FunctionResult inspect_function(const FunctionCall& call) {
+  const Inspected inspected = inspect_here(call.arguments, call.console);
+  return both_forms(inspected.found ? inspected.found->text : "", to_json(inspected));
+}
+
+FunctionResult export_function(const FunctionCall& call) {
+  const auto [folder, model] = export_here(call.arguments, call.console);
+  return {dumped({{"folder", folder},
+                  {"family", model.family},
+                  {"step", model.step},
+                  {"left_out", model.left_out},
+                  {"unwritten_tokens", model.unwritten_tokens}})};
+}
+
+FunctionResult evaluate_function(const FunctionCall& call) {
+  const auto [model, data, scored] = evaluate_here(call.arguments, call.console);
+  ResultJson scores = ResultJson::object();
+  for (const auto& [name, score] : scored.scores) scores[name] = score;
+  return {dumped({{"model", model},
+                  {"data", data},
+                  {"samples", scored.samples},
+                  {"loss", scored.loss},
+                  {"scores", scores}})};
 }
 
 }  // namespace

@@ -169,6 +169,12 @@ Launched launched_as(const RanksCommand& command) {
   return launched_as(command.devices_given || devices != 1 ? devices : 0);
 }
 
+void require_alone(const RanksCommand& command) {
+  const Launched how = launched_as(command);
+  require(how.how == Launched::Alone, "this process was started as one of several ranks (", how.who,
+          "), which only the command can be; start it alone, and give --devices");
+}
+
 int on_launched_ranks(const RanksCommand& command, Console& console, const RankBody& body) {
   return on_launched_ranks(launched_as(command), command, console, body);
 }

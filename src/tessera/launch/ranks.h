@@ -42,6 +42,9 @@ struct RanksCommand {
 Launched launched_as(std::int64_t devices);
 Launched launched_as(const RanksCommand& command);
 
+/// Errors: Fault::Usage: a launcher started this process as one of several ranks.
+void require_alone(const RanksCommand& command);
+
 using RankBody = std::function<int(Communicator* world, Console& console)>;
 /// Where a launcher started this process, `body` runs as one of its ranks, with a console that is
 /// silent but on rank 0; else alone, with nullptr for a world. A failure of several processes is

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
 #include <vector>
@@ -29,16 +30,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+using InspectJson = nlohmann::ordered_json;
+
 /// Two columns or more, aligned; each row begins with two blanks.
 using Rows = std::vector<std::vector<std::string>>;
 std::string table(const Rows& rows);
 
-std::string describe_checkpoints(const std::vector<std::string>& paths,
-                                 const CheckpointJudge& judge);
-std::string describe_checkpoint(const Checkpoint& checkpoint);
+Inspection inspect_checkpoints(const std::vector<std::string>& paths, const CheckpointJudge& judge);
+/// `list`: what stands before it, of several.
+Inspection inspect_checkpoint(const Checkpoint& checkpoint, const std::string& list = "",
+                              const InspectJson& list_json = {});
 std::vector<std::string> checkpoints_at(const std::string& folder);
-std::string describe_safetensors(const std::string& path);
-std::string describe_graph(const std::string& path);
+Inspection inspect_safetensors(const std::string& path);
+Inspection inspect_graph(const std::string& path);
 /// The first bytes of a file, as many as there are.
 std::string first_bytes(const std::string& path);
 void refuse_pickle(const std::string& path);
@@ -48,6 +52,16 @@ std::string gflop_text(double flops) {
   std::array<char, 40> out;
   std::snprintf(out.data(), out.size(), "%.3g GFLOP", flops * 1e-9);
   return out.data();
+}
+
+Inspection inspection_of(std::string text, const InspectJson& json) {
+  return {std::move(text), json.dump(-1, ' ', false, InspectJson::error_handler_t::replace)};
+}
+
+InspectJson json_of(const std::string& name, const TensorType& type) {
+  return {{"name", name},
+          {"dtype", to_text(type.dtype)},
+          {"shape", std::vector(type.shape.begin(), type.shape.end())}};
 }
 
 /// A name as a file has it, for a row of a table.
@@ -60,14 +74,14 @@ std::string one_line(std::string_view name) {
 
 }  // namespace
 
-std::string describe(const std::string& path, const CheckpointJudge& judge) {
+Inspection inspect(const std::string& path, const CheckpointJudge& judge) {
   std::error_code ignored;
-  if (PretrainedModel::is_at(path)) return describe_pretrained(path);
-  if (fs::is_directory(path, ignored)) return describe_checkpoints(checkpoints_at(path), judge);
+  if (PretrainedModel::is_at(path)) return inspect_pretrained(path);
+  if (fs::is_directory(path, ignored)) return inspect_checkpoints(checkpoints_at(path), judge);
   if (fs::status(path, ignored).type() == fs::file_type::not_found)
     fail(Fault::Checkpoint, "nothing at '", path, "'", near_files(path));
   refuse_pickle(path);
-  return is_text(path) ? describe_graph(path) : describe_safetensors(path);
+  return is_text(path) ? inspect_graph(path) : inspect_safetensors(path);
 }
 
 namespace {
@@ -96,14 +110,15 @@ std::vector<std::string> checkpoints_at(const std::string& folder) {
 }
 
 /// Of several, a line each, and in full the newest of those that are neither damaged nor refused.
-std::string describe_checkpoints(const std::vector<std::string>& paths,
-                                 const CheckpointJudge& judge) {
+Inspection inspect_checkpoints(const std::vector<std::string>& paths,
+                               const CheckpointJudge& judge) {
   if (paths.size() == 1) {
     const Checkpoint checkpoint = Checkpoint::open(paths.front());
     if (judge) judge(checkpoint);
-    return describe_checkpoint(checkpoint);
+    return inspect_checkpoint(checkpoint);
   }
   Rows rows;
+  InspectJson list_json;
   std::optional<Checkpoint> newest;
   std::vector<std::string> unfit;         // those that are newer
   bool damaged = false, refused = false;  // among all
@@ -117,8 +132,14 @@ std::string describe_checkpoints(const std::vector<std::string>& paths,
     if (!damage.empty() || !refusal.empty()) {
       rows.push_back({name, damage.empty() ? "refused: " + refusal : "damaged: " + damage});
       unfit.push_back(name);
+      list_json.push_back(
+          {{"name", name},
+           {damage.empty() ? "refused" : "damaged", damage.empty() ? refusal : damage}});
       continue;
     }
+    list_json.push_back({{"name", name},
+                         {"step", checkpoint->record().step},
+                         {"samples", checkpoint->record().samples}});
     rows.push_back({name, text("step ", grouped(checkpoint->record().step), ", ",
                                grouped(checkpoint->record().samples), " samples")});
     newest.emplace(std::move(*checkpoint));
@@ -131,18 +152,27 @@ std::string describe_checkpoints(const std::vector<std::string>& paths,
   if (!newest)
     fail(Fault::Checkpoint, "all checkpoints are ", how, damaged ? "; restore one from a copy" : "",
          "\n", list);
-  if (unfit.empty()) return list + describe_checkpoint(*newest);
-  return text(list, join(unfit), unfit.size() == 1 ? " is " : " are ", how,
-              "; this is the newest that is not (--verify reads every byte):\n\n",
-              describe_checkpoint(*newest));
+  const std::string remark =
+      unfit.empty() ? ""
+                    : text(join(unfit), unfit.size() == 1 ? " is " : " are ", how,
+                           "; this is the newest that is not (--verify reads every byte):\n\n");
+  return inspect_checkpoint(*newest, list + remark, list_json);
 }
 
-std::string describe_checkpoint(const Checkpoint& checkpoint) {
+Inspection inspect_checkpoint(const Checkpoint& checkpoint, const std::string& list,
+                              const InspectJson& list_json) {
   Rows tensors, texts;
+  InspectJson json = {{"kind", "checkpoint"},
+                      {"path", checkpoint.path()},
+                      {"step", checkpoint.record().step},
+                      {"samples", checkpoint.record().samples}};
+  InspectJson of_tensors = InspectJson::array();
   std::int64_t bytes = 0, parameters = 0;
   for (const TensorEntry& tensor : checkpoint.tensors()) {
     bytes += tensor.type.bytes();
     if (tensor.role == Role::Parameter) parameters += tensor.type.numel();
+    of_tensors.push_back(json_of(tensor.name, tensor.type));
+    of_tensors.back()["role"] = role_text(tensor.role);
     tensors.push_back(
         {one_line(tensor.name), to_text(tensor.type), std::string(role_text(tensor.role))});
   }
@@ -151,17 +181,24 @@ std::string describe_checkpoint(const Checkpoint& checkpoint) {
     texts.push_back(
         {one_line(key), line ? value : bytes_text(static_cast<std::int64_t>(value.size()))});
   }
-  return text("checkpoint ", checkpoint.path(), "\n",
-              table({{"step", grouped(checkpoint.record().step)},
-                     {"samples", grouped(checkpoint.record().samples)},
-                     {"parameters", grouped(parameters)},
-                     {"tensors", text(tensors.size(), ", ", bytes_text(bytes))}}),
-              table(texts), "\n", table(tensors));
+  json["parameters"] = parameters;
+  json["bytes"] = bytes;
+  json["texts"] = checkpoint.record().texts;
+  json["tensors"] = std::move(of_tensors);
+  if (!list.empty()) json["checkpoints"] = list_json;
+  return inspection_of(text(list, "checkpoint ", checkpoint.path(), "\n",
+                            table({{"step", grouped(checkpoint.record().step)},
+                                   {"samples", grouped(checkpoint.record().samples)},
+                                   {"parameters", grouped(parameters)},
+                                   {"tensors", text(tensors.size(), ", ", bytes_text(bytes))}}),
+                            table(texts), "\n", table(tensors)),
+                       json);
 }
 
-std::string describe_safetensors(const std::string& path) {
+Inspection inspect_safetensors(const std::string& path) {
   const SafetensorsFile file(path);
   Rows tensors, metadata;
+  InspectJson of_tensors = InspectJson::array();
   std::int64_t bytes = 0, numel = 0;
   std::vector<StoredTensor> sorted = file.tensors();
   std::sort(sorted.begin(), sorted.end(),
@@ -169,19 +206,24 @@ std::string describe_safetensors(const std::string& path) {
   for (const StoredTensor& tensor : sorted) {
     bytes += tensor.bytes();
     numel += tensor.type.numel();
+    of_tensors.push_back(json_of(tensor.name, tensor.type));
     tensors.push_back(
         {one_line(tensor.name), tessera::to_text(tensor.type), bytes_text(tensor.bytes())});
   }
   for (const auto& [key, value] : file.metadata())
     metadata.push_back({one_line(key), one_line(value)});
-  return text("safetensors file ", path, "\n",
-              table({{"tensors", text(tensors.size(), ", ", bytes_text(bytes))},
-                     {"elements", grouped(numel)}}),
-              table(metadata), "\n", table(tensors));
+  const InspectJson json = {{"kind", "safetensors"},       {"path", path},
+                            {"elements", numel},           {"bytes", bytes},
+                            {"metadata", file.metadata()}, {"tensors", of_tensors}};
+  return inspection_of(text("safetensors file ", path, "\n",
+                            table({{"tensors", text(tensors.size(), ", ", bytes_text(bytes))},
+                                   {"elements", grouped(numel)}}),
+                            table(metadata), "\n", table(tensors)),
+                       json);
 }
 
 /// What it takes, what it gives, and how often it does what.
-std::string describe_graph(const std::string& path) {
+Inspection inspect_graph(const std::string& path) {
   Graph graph;
   try {
     graph = parse_graph(read_file(path, Fault::Checkpoint), find_op);
@@ -190,6 +232,7 @@ std::string describe_graph(const std::string& path) {
          "' is neither a safetensors file nor a graph that can be read: ", error.what());
   }
   Rows inputs, ops;
+  InspectJson batch = InspectJson::array(), metrics = batch, of_ops = batch;
   std::map<std::string_view, std::pair<std::int64_t, double>> of_op;  // calls, flops
   double flops = 0;
   for (NodeId id = 0; id < graph.size(); ++id) {
@@ -200,24 +243,41 @@ std::string describe_graph(const std::string& path) {
     const double more = op.flops == nullptr ? 0 : op.flops(call);
     work += more;
     flops += more;
-    if (&op == &kBatch)
+    if (&op == &kBatch) {
+      batch.push_back(json_of(call.string("name"), graph.node(id).type()));
       inputs.push_back({"batch", call.string("name"), tessera::to_text(graph.node(id).type())});
+    }
   }
   std::int64_t state_bytes = 0;
   for (const State& state : graph.states()) state_bytes += graph.type(state.value).bytes();
   for (const Output& output : graph.outputs()) {
-    if (output.kind == Output::Kind::Metric)
-      inputs.push_back({"metric", output.name, tessera::to_text(graph.type(output.value))});
+    if (output.kind != Output::Kind::Metric) continue;
+    metrics.push_back(json_of(output.name, graph.type(output.value)));
+    inputs.push_back({"metric", output.name, tessera::to_text(graph.type(output.value))});
   }
-  for (const auto& [name, use] : of_op)
+  for (const auto& [name, use] : of_op) {
+    of_ops.push_back({{"name", name}, {"nodes", use.first}, {"flops", use.second}});
     ops.push_back({std::string(name), grouped(use.first), gflop_text(use.second)});
-  return text(
-      "graph ", path, "\n",
-      table({{"form", std::string(graph_words::kForms[static_cast<std::size_t>(graph.form())])},
-             {"nodes", grouped(graph.size())},
-             {"states", text(graph.states().size(), ", ", bytes_text(state_bytes))},
-             {"work", gflop_text(flops)}}),
-      table(inputs), "\n", table(ops));
+  }
+  const std::string form(graph_words::kForms[static_cast<std::size_t>(graph.form())]);
+  const InspectJson json = {{"kind", "graph"},
+                            {"path", path},
+                            {"form", form},
+                            {"nodes", graph.size()},
+                            {"states", graph.states().size()},
+                            {"state_bytes", state_bytes},
+                            {"flops", flops},
+                            {"batch", batch},
+                            {"metrics", metrics},
+                            {"ops", of_ops}};
+  return inspection_of(
+      text("graph ", path, "\n",
+           table({{"form", form},
+                  {"nodes", grouped(graph.size())},
+                  {"states", text(graph.states().size(), ", ", bytes_text(state_bytes))},
+                  {"work", gflop_text(flops)}}),
+           table(inputs), "\n", table(ops)),
+      json);
 }
 
 /// A pickle is a program; it is recognised by its first bytes and not read further.

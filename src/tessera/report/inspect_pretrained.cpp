@@ -1,6 +1,8 @@
 #include "tessera/report/inspect_pretrained.h"
 
 #include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -19,50 +21,81 @@ namespace {
 using Lines = std::vector<std::pair<std::string, std::string>>;
 
 /// Fields of the model that its task reads, as they would be given.
-std::string model_sizes_text(const ModelConfig& model) {
+Lines model_sizes(const ModelConfig& model) {
   RunConfig config;
   config.model = with_derived(model);
-  std::vector<std::string> out;
+  Lines out;
   for (const Field& field : fields()) {
     if (field.group == FieldGroup::Model && reads_field(model, field.name) &&
         field.name != "family" && field.name != "task")
-      out.push_back(text(field.name, " ", get_text(field, config)));
+      out.emplace_back(field.name, get_text(field, config));
   }
-  return join(out, ", ");
+  return out;
 }
 
-std::string tensors_of(const PretrainedModel& model) {
-  std::int64_t bytes = 0, parameters = 0;
-  std::map<std::string, std::int64_t> dtypes;
-  for (const auto& [dtype, of_tensor] : model.stored()) ++dtypes[dtype], bytes += of_tensor;
-  if (dtypes.empty()) return "none: config.json alone";
-  for (const auto& [name, shape] : model.parameters()) parameters += shape.numel();
+struct Weights {
+  std::int64_t tensors = 0, bytes = 0, parameters = 0;
+  std::map<std::string, std::int64_t> dtypes;  // how many tensors have each
+};
+
+Weights weights_of(const PretrainedModel& model) {
+  Weights out{.tensors = std::ssize(model.stored()), .dtypes = {}};
+  for (const auto& [dtype, of_tensor] : model.stored()) ++out.dtypes[dtype], out.bytes += of_tensor;
+  if (out.tensors == 0) return out;
+  for (const auto& [name, shape] : model.parameters()) out.parameters += shape.numel();
+  return out;
+}
+
+std::string weights_text(const Weights& weights) {
+  if (weights.tensors == 0) return "none: config.json alone";
   std::vector<std::string> counts;
-  for (const auto& [dtype, count] : dtypes) counts.push_back(text(count, " of ", dtype));
-  return text(counted(std::ssize(model.stored()), "tensor"), " (", join(counts), "), ",
-              bytes_text(bytes), "; ", grouped(parameters), " parameters are read from them");
+  for (const auto& [dtype, count] : weights.dtypes) counts.push_back(text(count, " of ", dtype));
+  return text(counted(weights.tensors, "tensor"), " (", join(counts), "), ",
+              bytes_text(weights.bytes), "; ", grouped(weights.parameters),
+              " parameters are read from them");
 }
 
-std::string tokenizer_of(const std::string& folder, std::vector<std::string>& notices) {
-  if (!Tokenizer::is_in(folder)) return "none";
+/// How many ids the tokenizer has; none: there is no tokenizer.
+std::optional<std::int64_t> ids_of(const std::string& folder, std::vector<std::string>& notices) {
+  if (!Tokenizer::is_in(folder)) return std::nullopt;
   const Tokenizer tokenizer = Tokenizer::load(folder);
   notices.insert(notices.end(), tokenizer.notices().begin(), tokenizer.notices().end());
-  return text(grouped(tokenizer.size()), " ids");
+  return tokenizer.size();
 }
 
 }  // namespace
 
-std::string describe_pretrained(const std::string& folder) {
+Inspection inspect_pretrained(const std::string& folder) {
   RunConfig asked;
   asked.init_from = folder;
   asked.defaulted.insert("task");
   const PretrainedModel model = open_pretrained(asked, OpenPretrained::Weights::Read);
-  std::vector<std::string> notices = model.notices();
-  Lines lines = {{"family", text(model.config().family)},
-                 {"task", std::string(family_task(model.config()).name)},
-                 {"sizes", model_sizes_text(model.config())},
-                 {"tensors", tensors_of(model)},
-                 {"tokenizer", tokenizer_of(folder, notices)}};
+  std::vector<std::string> notices = model.notices(), sizes;
+  const std::string family = text(model.config().family), task(family_task(model.config()).name);
+  const Weights weights = weights_of(model);
+  const std::optional<std::int64_t> ids = ids_of(folder, notices);
+  nlohmann::ordered_json json = {{"kind", "pretrained"},
+                                 {"path", folder},
+                                 {"family", family},
+                                 {"task", task},
+                                 {"tensors", weights.tensors},
+                                 {"dtypes", weights.dtypes},
+                                 {"bytes", weights.bytes},
+                                 {"parameters", weights.parameters},
+                                 {"tokenizer_ids", nullptr},
+                                 {"labels", model.labels()},
+                                 {"trains_for", model.tasks()},
+                                 {"notices", notices}};
+  if (ids) json["tokenizer_ids"] = *ids;
+  for (const auto& [name, value] : model_sizes(model.config())) {
+    sizes.push_back(text(name, " ", value));
+    json["sizes"][name] = value;
+  }
+  Lines lines = {{"family", family},
+                 {"task", task},
+                 {"sizes", join(sizes, ", ")},
+                 {"tensors", weights_text(weights)},
+                 {"tokenizer", ids ? text(grouped(*ids), " ids") : "none"}};
   if (!model.labels().empty()) lines.emplace_back("labels", join(model.labels()));
   lines.emplace_back("trains for", join(model.tasks()));
   for (const std::string& notice : notices) lines.emplace_back("notice", notice);
@@ -71,7 +104,7 @@ std::string describe_pretrained(const std::string& folder) {
     name.resize(12, ' ');
     out += text("  ", name, printable(value), "\n");
   }
-  return out;
+  return {out, json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)};
 }
 
 }  // namespace tessera

@@ -1,0 +1,97 @@
+"""tessera.inspect, export and evaluate: what there is at a path, and what it is worth."""
+
+from __future__ import annotations
+
+import os
+from typing import Callable, Dict, List, Optional, Union
+
+from . import _html
+from ._call import Call
+from ._flags import Flag
+
+Path = Union[str, os.PathLike]
+
+
+class Exported:
+    """A folder that transformers loads.
+
+    folder    where it is
+    family    of the model
+    step      of the checkpoint that it was made of
+    left_out  names of parameters that transformers' class has none for
+    """
+
+    def __init__(self, result: dict):
+        self.folder: str = result["folder"]
+        self.family: str = result["family"]
+        self.step: int = result["step"]
+        self.left_out: List[str] = result["left_out"]
+
+    def __fspath__(self) -> str:
+        return self.folder
+
+    def __repr__(self) -> str:
+        return f"<tessera.Exported {self.family} after step {self.step}: {self.folder}>"
+
+
+class Evaluation:
+    """A model on other data than it was trained on.
+
+    loss        mean over samples
+    scores      of the model's task, by name
+    perplexity  of models of language; else None
+    samples     that were scored
+    """
+
+    def __init__(self, result: dict):
+        self.loss: float = result["loss"]
+        self.scores: Dict[str, float] = result["scores"]
+        self.samples: int = result["samples"]
+        self.model: str = result["model"]
+        self.data: str = result["data"]
+
+    @property
+    def perplexity(self) -> Optional[float]:
+        return self.scores.get("perplexity")
+
+    def _repr_html_(self) -> str:
+        about = f"{self.model} on {self.samples} samples of {self.data}"
+        rows = [("loss", self.loss), *self.scores.items()]
+        return f"<p>{_html.text(about)}</p>{_html.table(rows)}"
+
+    def __repr__(self) -> str:
+        scores = "".join(f", {name} {value:.6g}" for name, value in self.scores.items())
+        return f"<tessera.Evaluation loss {self.loss:.6g}{scores}; {self.samples} samples>"
+
+
+def inspect(
+    path: Path, /, *, lines: Optional[Callable[[str], object]] = print, **flags: Flag
+) -> dict:
+    """What is at a path, as `tessera inspect --json`: a run, a checkpoint, a folder of Hugging Face,
+    a safetensors file or a graph.
+
+        tessera.inspect("runs/mine")["step"]
+        tessera.inspect("runs/mine", digest=True)["digest"]
+    """
+    return Call(lines).command("inspect", {**flags, "": path})["report"]
+
+
+def export(
+    path: Path, /, *, lines: Optional[Callable[[str], object]] = print, **flags: Flag
+) -> Exported:
+    """Writes the model of a run or a checkpoint as transformers loads it, as `tessera export` does.
+
+        tessera.export("runs/mine", output="exported", dtype="bf16").folder
+    """
+    return Exported(Call(lines).command("export", {**flags, "": path}))
+
+
+def evaluate(
+    path: Path, /, *, lines: Optional[Callable[[str], object]] = print, **flags: Flag
+) -> Evaluation:
+    """Scores a run, a checkpoint or a folder of Hugging Face on other data, as `tessera evaluate`
+    does.
+
+        tessera.evaluate("runs/mine", data="other.txt").perplexity
+    """
+    return Evaluation(Call(lines).command("evaluate", {**flags, "": path}))
