@@ -12,6 +12,7 @@
 
 #include "tessera/apps/found_run.h"
 #include "tessera/apps/sample_request.h"
+#include "tessera/apps/sample_source.h"
 #include "tessera/base/counted.h"
 #include "tessera/base/text.h"
 #include "tessera/config/fields.h"
@@ -29,33 +30,6 @@
 namespace tessera {
 
 namespace {
-
-/// What depends on the task of the run: what cannot be done with it, and what is left open.
-void fit_to_task(SampleRequest& request, const TextWriting& writing, const ModelConfig& model,
-                 Problems& problems) {
-  const bool from_source = writing.source > 0;
-  const auto of_sources = [&](const char* flag, bool given) {
-    if (given && !from_source)
-      problems.add(text(
-          "--", flag, " is for models that write from a source, but family ", model.family,
-          " continues a prompt: give --prompt TEXT or --prompts FILE, and leave --", flag, " out"));
-  };
-  of_sources("input", request.texts_flag == "input");
-  if (from_source && !request.prompt_given && request.texts_flag.empty())
-    problems.add(text("no source given: a model of family ", model.family,
-                      " needs one; give --prompt TEXT or --input FILE"));
-  if (!request.warm)
-    request.options.temperature = request.options.beams > 1 ? 0 : writing.temperature;
-  if (request.samples > 1 && request.options.temperature == 0 && problems.empty())
-    problems.add(
-        text("--samples ", request.samples,
-             " would all be the same text, as nothing is drawn at random; give a --temperature "
-             "above 0, or leave --samples out"));
-  if (request.options.length_penalty != 0 && !writing.end)
-    request.notices.push_back(text("--length-penalty ", request.options.length_penalty,
-                                   " has no effect: texts of family ", model.family,
-                                   " have no end token, so all candidates have one length"));
-}
 
 /// One text leaves data parallel devices nothing to do.
 void find_mesh_problems(const ParallelConfig& parallel, const ModelConfig& model,
@@ -185,36 +159,6 @@ void load_model(RankGroup& group, const Evaluation& model) {
   load_weights(group, model);
 }
 
-/// Of a folder of Hugging Face, what is continued begins with what the tokenizer puts before each
-/// text, as <s>.
-void begin_as_folder(const Vocabulary& vocabulary, const TextWriting& writing,
-                     const std::vector<GivenText>& given, std::vector<Beginning>& beginnings) {
-  const Tokenizer* const made = vocabulary.made_elsewhere();
-  if (made == nullptr || writing.source > 0) return;
-  const auto some = std::ranges::find_if(given, [](const GivenText& g) { return !g.text.empty(); });
-  const std::string words = some == given.end() ? "a" : some->text;
-  const Tokens bare = made->encode(words, {.add_special_tokens = false}),
-               framed = made->encode(words);
-  const auto inside = std::ranges::search(framed, bare);
-  const Tokens before(framed.begin(), inside.empty() ? framed.begin() : inside.begin());
-  for (std::size_t i = 0; i < beginnings.size() && !before.empty(); ++i) {
-    Tokens& prompt = beginnings[i].prompt;
-    if (given[i].text.empty()) prompt.clear();
-    prompt.insert(prompt.begin(), before.begin(), before.end());
-  }
-}
-
-/// The caches of a model that continues texts have room for these alone: a folder's context is as
-/// long as the longest text that it was trained for.
-void shorten_context(ModelConfig& model, const std::vector<Beginning>& beginnings,
-                     std::int64_t tokens) {
-  std::int64_t longest = 0;
-  for (const Beginning& each : beginnings)
-    longest = std::max<std::int64_t>(longest, std::ssize(each.prompt));
-  if (model.positions == 0 && reads_field(model, "positions")) model.positions = model.context;
-  model.context = std::min(model.context, longest + std::min(tokens, model.context));
-}
-
 /// Fits the `request` to the run. `config` says which machine, and then all.
 WritingSource open_source(SampleRequest& request, RunConfig& config, Problems& problems) {
   Evaluation model = open_writer(request.checkpoint, config);
@@ -241,10 +185,7 @@ WritingSource open_source(SampleRequest& request, RunConfig& config, Problems& p
         beginnings.insert(beginnings.end(), static_cast<std::size_t>(request.samples), each);
     });
   problems.raise();
-  if (model.pretrained && writing.source == 0) {
-    shorten_context(config.model, beginnings, request.options.tokens);
-    writing.context = config.model.context;
-  }
+  if (model.pretrained) shorten_context(config.model, writing, beginnings, request.options.tokens);
   request.rows = std::min(request.rows, most_alike(beginnings));
   request.notices.insert(request.notices.end(), model.notices.begin(), model.notices.end());
   return {std::move(model), writing, std::move(prompts), std::move(beginnings),

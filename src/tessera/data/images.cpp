@@ -82,7 +82,8 @@ class ImageSamples final : public Samples {
         continue;
       }
       images_->read(at, picture);
-      cut(picture, to);
+      cut_to_patches({picture, images_->channels(), images_->height(), images_->width()},
+                     options_.patch, to);
       labels[row] = images_->label(at);
     }
   }
@@ -96,21 +97,6 @@ class ImageSamples final : public Samples {
     return range_.first + static_cast<std::int64_t>(permute(k % n, n, key_, k / n));
   }
 
-  /// [c, h s, w s] -> [h w, c s s].
-  void cut(std::span<const float> picture, std::span<float> patches) const {
-    const std::int64_t c = images_->channels(), height = images_->height(),
-                       width = images_->width(), s = options_.patch;
-    auto to = patches.begin();
-    for (std::int64_t y = 0; y < height; y += s) {
-      for (std::int64_t x = 0; x < width; x += s) {
-        for (std::int64_t line = 0; line < c * s; ++line) {
-          const auto from = picture.begin() + (line / s * height + y + line % s) * width + x;
-          to = std::copy(from, from + s, to);
-        }
-      }
-    }
-  }
-
   std::shared_ptr<const ImageSet> images_;
   ImageRange range_;
   ImageSamplesOptions options_;
@@ -118,6 +104,19 @@ class ImageSamples final : public Samples {
 };
 
 }  // namespace
+
+void cut_to_patches(const PixelsOf& picture, std::int64_t side, std::span<float> out) {
+  auto to = out.begin();
+  for (std::int64_t y = 0; y < picture.height; y += side) {
+    for (std::int64_t x = 0; x < picture.width; x += side) {
+      for (std::int64_t line = 0; line < picture.channels * side; ++line) {
+        const auto from = picture.pixels.begin() +
+                          (line / side * picture.height + y + line % side) * picture.width + x;
+        to = std::copy(from, from + side, to);
+      }
+    }
+  }
+}
 
 bool ImageSet::is_name(const std::string& path) { return path.ends_with(".safetensors"); }
 

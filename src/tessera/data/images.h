@@ -69,6 +69,15 @@ struct Pictures {
   std::string digest() const;
 };
 
+/// A picture, [channels, height, width] row-major.
+struct PixelsOf {
+  std::span<const float> pixels;
+  std::int64_t channels = 0, height = 0, width = 0;
+};
+/// Its square patches line by line, each [channels, side, side]; sides of the picture are multiples
+/// of `side`.
+void cut_to_patches(const PixelsOf& picture, std::int64_t side, std::span<float> out);
+
 struct ImageSamplesOptions {
   std::int64_t patch = 0;  // side of a square patch, in pixels
   std::uint64_t seed = 0;  // of the order

@@ -179,6 +179,15 @@ std::vector<std::size_t> file_ends(const std::vector<OutgoingTensor>& tensors, D
   return out;
 }
 
+WholeParameter whole_of(const ParameterReader& parameters) {
+  return [&parameters](std::string_view name) {
+    const Shape* ours = parameters.find(name);
+    std::vector<float> values(ours == nullptr ? 0 : static_cast<std::size_t>(ours->numel()));
+    if (ours != nullptr) parameters.read(name, values);
+    return values;
+  };
+}
+
 void write_file(const std::string& path, std::span<const OutgoingTensor> tensors,
                 const ParameterReader& parameters, DType dtype) {
   std::vector<TensorSource> sources;
@@ -193,13 +202,7 @@ void write_file(const std::string& path, std::span<const OutgoingTensor> tensors
                                                           std::span<std::byte> out) {
       if (held->tensor != &tensor) {
         held->bytes.clear();
-        const auto whole = [&parameters](std::string_view name) {
-          const Shape* ours = parameters.find(name);
-          std::vector<float> values(ours == nullptr ? 0 : static_cast<std::size_t>(ours->numel()));
-          if (ours != nullptr) parameters.read(name, values);
-          return values;
-        };
-        held->bytes = bytes_of(tensor.values(whole), dtype);
+        held->bytes = bytes_of(tensor.values(whole_of(parameters)), dtype);
         held->tensor = &tensor;
       }
       std::memcpy(out.data(), held->bytes.data() + first, out.size());
@@ -301,6 +304,21 @@ std::vector<std::string> save_pretrained(const std::string& folder, const ModelC
   write_atomically((at / kHubConfigFile).string(), config_text(family, model, how));
   staged.commit(is_of_export, kHubConfigFile);
   return left_out(family, model);
+}
+
+bool has_pretrained_format(const ModelConfig& model) {
+  const HubFamily* const family = hub_family_of(model.family);
+  return family != nullptr && !family->only_read;
+}
+
+std::map<std::string, HostTensor, std::less<>> pretrained_tensors(
+    const ModelConfig& model, const ParameterReader& parameters) {
+  const HubFamily& family = family_to_write(model);
+  require_shapes(model, parameters);
+  std::map<std::string, HostTensor, std::less<>> out;
+  for (const OutgoingTensor& tensor : outgoing(family, model, parameters))
+    out.emplace(tensor.name(), HostTensor::of(tensor.shape(), tensor.values(whole_of(parameters))));
+  return out;
 }
 
 }  // namespace tessera

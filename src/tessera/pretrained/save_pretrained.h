@@ -2,6 +2,7 @@
 /// Writes a model into a folder from which Hugging Face's transformers loads it.
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,6 +11,7 @@
 
 #include "tessera/models/config.h"
 #include "tessera/tensor/dtype.h"
+#include "tessera/tensor/host_tensor.h"
 #include "tessera/tensor/shape.h"
 #include "tessera/tokenizers/tokenizer.h"
 
@@ -46,5 +48,12 @@ struct SavePretrained {
 std::vector<std::string> save_pretrained(const std::string& folder, const ModelConfig& model,
                                          const ParameterReader& parameters,
                                          const SavePretrained& how = {});
+
+/// Whether there is such a folder of models like this one.
+bool has_pretrained_format(const ModelConfig& model);
+/// The tensors that save_pretrained writes, whole, of f32, by their names there. Errors: as of
+/// save_pretrained.
+std::map<std::string, HostTensor, std::less<>> pretrained_tensors(
+    const ModelConfig& model, const ParameterReader& parameters);
 
 }  // namespace tessera

@@ -48,6 +48,11 @@ std::vector<ProgramSource> sources_of(const RunSetup& setup, const WantedProgram
       out.push_back(std::move(source));
     }
   }
+  if (wanted.call != nullptr) {
+    Graph call = computed(setup, wanted, *wanted.call);
+    if (!wanted.train) out.push_back({kInitProgram, initialise(call), setup.whole});
+    out.push_back({kCallProgram, std::move(call), setup.cut});
+  }
   if (setup.precision) {
     std::vector<const Graph*> programs;
     for (const ProgramSource& source : out) programs.push_back(&source.graph);

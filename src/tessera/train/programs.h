@@ -23,6 +23,7 @@ inline constexpr const char* kBeginProgram = "begin";             // caches as t
 inline constexpr const char* kReadSourceProgram = "read-source";  // into caches
 inline constexpr const char* kPrefillProgram = "prefill";  // reads a part of a text into caches
 inline constexpr const char* kDecodeProgram = "decode";    // one more token
+inline constexpr const char* kCallProgram = "call";        // of a model that a program calls
 inline constexpr const char* kReorderProgram = "reorder";  // of rows of the caches: beam search
 
 /// The work of a step of such a program, as a part of that of kTrainProgram.
@@ -49,6 +50,7 @@ struct WantedPrograms {
   bool train = true;  // with init
   bool evaluate = true;
   std::int64_t texts = 1;  // that are written at a time; 0: none. Several: with reorder
+  const Graph* call = nullptr;  // kCallProgram, with init where nothing trains
   bool gradients = false;  // metrics of train: "gradient " and the path of each parameter
   bool rounded = true;     // false: mixed precision computes all in f32, as a comparison wants it
   bool placed = false;     // keep the placed graph of train

@@ -15,6 +15,7 @@
 #include "tessera/train/programs.h"
 #include "tessera/train/rank_group.h"
 #include "tessera/train/validation.h"
+#include "tessera/user_code/state_parameters.h"
 
 namespace tessera {
 
@@ -130,24 +131,10 @@ EvalPrediction OwnLoop::gather() {
 void OwnLoop::save_pretrained(const std::string& folder) {
   ranks_->on_leader([&](RankGroup& group) {
     const std::vector<CheckpointTensor> states = group.states();
-    const auto find = [&](std::string_view name) -> const CheckpointTensor* {
-      const auto found = std::ranges::find_if(states, [&](const CheckpointTensor& state) {
-        return state.name == name && state.role == Role::Parameter;
-      });
-      return found == states.end() ? nullptr : &*found;
-    };
-    const ParameterReader parameters = {[&](std::string_view name) {
-                                          const CheckpointTensor* const state = find(name);
-                                          return state == nullptr ? nullptr : &state->type.shape;
-                                        },
-                                        [&](std::string_view name, std::span<float> out) {
-                                          std::ranges::copy(find(name)->bytes,
-                                                            std::as_writable_bytes(out).begin());
-                                        }};
     SavePretrained how{.config = prepared_->hub_config, .overwrite = true};
     if (const Tokenizer* const tokenizer = prepared_->data->vocabulary.made_elsewhere())
       how.tokenizer = tokenizer->files();
-    tessera::save_pretrained(folder, config().model, parameters, how);
+    tessera::save_pretrained(folder, config().model, parameters_among(states), how);
     group.forget_states();
   });
 }

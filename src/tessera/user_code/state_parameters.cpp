@@ -1,0 +1,24 @@
+#include "tessera/user_code/state_parameters.h"
+
+#include <algorithm>
+#include <span>
+
+namespace tessera {
+
+ParameterReader parameters_among(const std::vector<CheckpointTensor>& states) {
+  const auto find = [&states](std::string_view name) -> const CheckpointTensor* {
+    const auto found = std::ranges::find_if(states, [&](const CheckpointTensor& state) {
+      return state.name == name && state.role == Role::Parameter;
+    });
+    return found == states.end() ? nullptr : &*found;
+  };
+  return {[find](std::string_view name) {
+            const CheckpointTensor* const state = find(name);
+            return state == nullptr ? nullptr : &state->type.shape;
+          },
+          [find](std::string_view name, std::span<float> out) {
+            std::ranges::copy(find(name)->bytes, std::as_writable_bytes(out).begin());
+          }};
+}
+
+}  // namespace tessera
