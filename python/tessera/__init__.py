@@ -23,6 +23,7 @@ from ._errors import (
 from ._library import library as _library
 from ._models import Evaluation, Exported, evaluate, export, inspect
 from ._plan import Plan, plan
+from ._progress import ProgressBar
 from ._reports import Benchmark, Verification, bench, verify
 from ._train import Run, Step, train
 
@@ -39,6 +40,7 @@ __all__ = [
     "NumericsError",
     "PeerError",
     "Plan",
+    "ProgressBar",
     "ResourceError",
     "Run",
     "Step",

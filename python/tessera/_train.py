@@ -15,6 +15,7 @@ class Step:
     """What a callback is told of a step that was done.
 
     number       steps done, this one included
+    steps        of the whole run
     loss         mean of the batch; nan if the step was skipped for inf or nan
     lr           learning rate of this step
     grad_norm    of all gradients, before clipping
@@ -24,13 +25,14 @@ class Step:
     metrics      all of it, as the line of metrics.jsonl
     """
 
-    def __init__(self, metrics: dict):
+    def __init__(self, metrics: dict, steps: int = 0):
         def number(key: str) -> float:
             value = metrics.get(key)
             return math.nan if value is None else value
 
         self.metrics = metrics
         self.number: int = metrics["step"]
+        self.steps = steps
         self.loss = number("loss")
         self.lr = number("lr")
         self.grad_norm = number("grad_norm")
@@ -67,7 +69,7 @@ class Run:
         for event in events:
             if event["kind"] == "save":
                 self.checkpoint = event["path"]
-            else:
+            elif event["kind"] != "start":
                 self.metrics.append(event)
 
     @property
@@ -117,11 +119,15 @@ def train(
     raises a tessera.Error: UsageError, DataError, ...
     """
     hears = [callbacks] if callable(callbacks) else list(callbacks)
+    steps = 0
 
     def on_event(event: dict) -> bool:
+        nonlocal steps
+        if event["kind"] == "start":
+            steps = event["steps"]
         if event["kind"] != "train":
             return False
-        step = Step(event)
+        step = Step(event, steps)
         for hear in hears:
             hear(step)
         return step.stopped

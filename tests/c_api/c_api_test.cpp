@@ -25,7 +25,7 @@ struct Heard {
         [](void* user, const char* json) {
           auto& self = *static_cast<Heard*>(user);
           self.events.push_back(JsonValue::parse(json));
-          return int{self.events.back()["step"] == self.stop_at};
+          return int{self.stop_at > 0 && self.events.back()["step"] == self.stop_at};
         },
         [](void* user, const char* line) { static_cast<Heard*>(user)->lines.emplace_back(line); }};
   }
@@ -53,7 +53,9 @@ JsonValue tiny(const Folder& folder, const std::string& output) {
 
 /// The lines of metrics.jsonl, less what no two runs have alike.
 std::vector<JsonValue> numbers(std::vector<JsonValue> lines) {
-  std::erase_if(lines, [](const JsonValue& line) { return line["kind"] == "save"; });
+  std::erase_if(lines, [](const JsonValue& line) {
+    return line["kind"] == "save" || line["kind"] == "start";
+  });
   for (JsonValue& line : lines) line.erase("tokens_per_s"), line.erase("step_seconds");
   return lines;
 }
@@ -83,6 +85,9 @@ TEST(CApi, TheNumbersOfTheCommandOnOneAndTwoDevices) {
     EXPECT_EQ(tessera_error(mine.handle), nullptr);
     EXPECT_EQ(metrics_of(folder / ("c" + n)), metrics_of(folder / ("command" + n)));
     EXPECT_EQ(numbers(heard.events), metrics_of(folder / ("command" + n)));
+    EXPECT_EQ(heard.events.front()["kind"], "start");
+    EXPECT_EQ(heard.events.front()["steps"], 4);
+    EXPECT_EQ(heard.events.front()["devices"], devices);
     EXPECT_EQ(mine.result()["ending"], "finished");
     EXPECT_EQ(mine.result()["output"], folder / ("c" + n));
     EXPECT_EQ(mine.result()["summary"]["steps"], 4);

@@ -22,7 +22,8 @@ void tessera_run_free(tessera_run* run);
 /// Both are called one at a time, from any thread, and may be null.
 struct tessera_listener {
   void* user;
-  /// A line of metrics.jsonl (docs/reference/files.md), or {"kind":"save","step":8,"path":"..."}.
+  /// A line of metrics.jsonl (docs/reference/files.md); {"kind":"save","step":8,"path":"..."}; or,
+  /// before all, {"kind":"start","step":0,"steps":8,...}: attempts done, and wanted.
   /// Other than 0: the run is to finish its step, save and end.
   int (*event)(void* user, const char* json);
   /// A line for people, without its end.

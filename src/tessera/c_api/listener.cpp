@@ -18,6 +18,16 @@ void Listener::event(const std::string& json) {
   if (listener_.event(listener_.user, json.c_str()) != 0) stop_ = true;
 }
 
+void Listener::on_start(const RunStart& start) {
+  event(nlohmann::ordered_json{{"kind", "start"},
+                               {"step", start.first_step},
+                               {"steps", start.steps},
+                               {"parameters", start.parameters},
+                               {"tokens_per_step", start.tokens_per_step},
+                               {"devices", start.devices}}
+            .dump());
+}
+
 void Listener::on_step(const StepRecord& record) { event(metrics_line(record)); }
 
 void Listener::on_valid(std::int64_t step, double loss, const NamedMeans& means) {

@@ -18,6 +18,7 @@ class Listener : public TrainCallback {
       : listener_(listener), stop_(stop) {}
 
   void line(const std::string& text);
+  void on_start(const RunStart& start) override;
   void on_step(const StepRecord& record) override;
   void on_valid(std::int64_t step, double loss, const NamedMeans& means) override;
   void on_eval(const EvalRecord& record) override;
