@@ -21,6 +21,7 @@ from ._errors import (
     UsageError,
 )
 from ._library import library as _library
+from ._model import Model, Output
 from ._models import Evaluation, Exported, evaluate, export, inspect
 from ._plan import Plan, plan
 from ._progress import ProgressBar
@@ -37,7 +38,9 @@ __all__ = [
     "Evaluation",
     "Exported",
     "InternalError",
+    "Model",
     "NumericsError",
+    "Output",
     "PeerError",
     "Plan",
     "ProgressBar",

@@ -49,6 +49,17 @@ def _note_fork() -> None:
 os.register_at_fork(after_in_child=_note_fork)
 
 
+def require_own_process() -> None:
+    """Refuses a call in a child of a process that has called."""
+    global _called
+    if _forked:
+        raise UsageError(
+            "this process was forked from one that had called tessera, whose threads it lacks; "
+            "start it anew, as by multiprocessing.get_context('spawn')"
+        )
+    _called = True
+
+
 class Call:
     """Calls `work(handle, listener)` of the library.
 
@@ -80,13 +91,7 @@ class Call:
     def __call__(self, work: Callable[[int, object], int]) -> Optional[dict]:
         """Returns the result, once the call has ended. Raises what a callback raised,
         KeyboardInterrupt, or the error of the library."""
-        global _called
-        if _forked:
-            raise UsageError(
-                "this process was forked from one that had called tessera, whose threads it lacks; "
-                "start it anew, as by multiprocessing.get_context('spawn')"
-            )
-        _called = True
+        require_own_process()
         self._handle = library.tessera_run_new()
         line = LINE(self._line) if self._on_line else LINE()
         listener = Listener(None, EVENT(self._event), line)

@@ -15,6 +15,16 @@ class Listener(ctypes.Structure):
     _fields_ = [("user", ctypes.c_void_p), ("event", EVENT), ("line", LINE)]
 
 
+class Array(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("dtype", ctypes.c_char_p),
+        ("ndim", ctypes.c_int64),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("data", ctypes.c_void_p),
+    ]
+
+
 def _load() -> ctypes.CDLL:
     library = ctypes.CDLL(_PATH)  # it releases the GIL during a call
 
@@ -31,6 +41,18 @@ def _load() -> ctypes.CDLL:
     function("tessera_stop", None, run)
     function("tessera_result", ctypes.c_char_p, run)
     function("tessera_error", ctypes.c_char_p, run)
+    function("tessera_array_count", ctypes.c_int64, run)
+    function("tessera_array_at", ctypes.POINTER(Array), run, ctypes.c_int64)
+    model, arrays = ctypes.c_void_p, ctypes.POINTER(Array)
+    function("tessera_model_open", model, run, text)
+    function("tessera_model_free", None, model)
+    function("tessera_model_call", ctypes.c_int, run, model, arrays, ctypes.c_int64)
+    function("tessera_model_parameters", ctypes.c_int, run, model, ctypes.c_int)
+    function(
+        "tessera_model_write", ctypes.c_int, run, model, text, text, ctypes.POINTER(Listener)
+    )
+    function("tessera_model_save", ctypes.c_int, run, model, text)
+    function("tessera_model_tokens", ctypes.c_int, run, model, text)
     return library
 
 

@@ -53,4 +53,41 @@ const char* tessera_result(const tessera_run* run);
 /// {"kind": "Usage", "message": "...", "code": 2}: Usage, Data, Checkpoint, Resource, Numerics,
 /// Peer or Internal. Null: nothing failed. Both live as long as the run.
 const char* tessera_error(const tessera_run* run);
+
+/// Numbers, row-major without gaps. `dtype`: "f32", "i32" or, of what is given, "i64".
+struct tessera_array {
+  const char* name;
+  const char* dtype;
+  int64_t ndim;
+  const int64_t* shape;
+  const void* data;
+};
+/// How many arrays came of a call, and one of them: it lives as long as the run.
+int64_t tessera_array_count(const tessera_run* run);
+const tessera_array* tessera_array_at(const tessera_run* run, int64_t number);
+
+/// A model to be called. Calls of several threads wait for each other.
+struct tessera_model;
+/// Opens one: {"init_from": "runs/mine", "devices": 2}, with the flags of a model and of devices;
+/// without init_from it is new. The result has "config" (its fields), "labels", "notices",
+/// "hub_names" and "tokenizer": whether transformers has names for its parameters, and whether it
+/// has one. Null: tessera_error() says why.
+tessera_model* tessera_model_open(tessera_run* run, const char* flags);
+void tessera_model_free(tessera_model* model);
+/// transformers' model(**inputs): its results are the arrays of the run, "logits" and, with labels,
+/// "loss".
+int tessera_model_call(tessera_run* run, tessera_model* model, const tessera_array* inputs,
+                       int64_t count);
+/// All parameters, as arrays. `hub_names` other than 0: as transformers names and lays them out.
+int tessera_model_parameters(tessera_run* run, tessera_model* model, int hub_names);
+/// Texts behind `prompts`, ["text", [1, 2]], as `tessera sample` writes them; `flags` are its flags
+/// about texts: {"tokens": 20, "temperature": 0}. The result: [{"text": "...", "ids": [3]}]. Events:
+/// {"kind": "piece", "text": 0, "piece": "..."}; their answer ends the texts.
+int tessera_model_write(tessera_run* run, tessera_model* model, const char* prompts,
+                        const char* flags, const tessera_listener* listener);
+/// As transformers' save_pretrained: {"folder": "...", "dtype": "bf16", "overwrite": true}. The
+/// result: {"left_out": ["..."]}.
+int tessera_model_save(tessera_run* run, tessera_model* model, const char* flags);
+/// Text to ids and back: {"text": "..."} gives {"ids": [1, 2]}, and the other way round.
+int tessera_model_tokens(tessera_run* run, tessera_model* model, const char* json);
 }

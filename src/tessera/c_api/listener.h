@@ -18,6 +18,7 @@ class Listener : public TrainCallback {
       : listener_(listener), stop_(stop) {}
 
   void line(const std::string& text);
+  void event(const std::string& json);
   void on_start(const RunStart& start) override;
   void on_step(const StepRecord& record) override;
   void on_valid(std::int64_t step, double loss, const NamedMeans& means) override;
@@ -26,8 +27,6 @@ class Listener : public TrainCallback {
   void on_save(std::int64_t step, const std::string& path) override;
 
  private:
-  void event(const std::string& json);
-
   const tessera_listener listener_;
   std::atomic<bool>& stop_;
   std::mutex mutex_;

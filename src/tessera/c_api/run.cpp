@@ -1,8 +1,5 @@
 /// The functions of c_api.h.
 
-#include <atomic>
-#include <functional>
-#include <nlohmann/json.hpp>
 #include <ostream>
 #include <string>
 
@@ -11,44 +8,11 @@
 #include "tessera/c_api/c_api.h"
 #include "tessera/c_api/functions.h"
 #include "tessera/c_api/listener.h"
-#include "tessera/launch/exit_code.h"
-
-struct tessera_run {
-  std::atomic<bool> stop = false;
-  std::string result, error;  // empty: none
-};
+#include "tessera/c_api/run_state.h"
 
 namespace tessera {
 
 namespace {
-
-const char* name_of(Fault fault) {
-  switch (fault) {
-    case Fault::Usage: return "Usage";
-    case Fault::Data: return "Data";
-    case Fault::Checkpoint: return "Checkpoint";
-    case Fault::Resource: return "Resource";
-    case Fault::Numerics: return "Numerics";
-    case Fault::Peer: return "Peer";
-    case Fault::Internal: return "Internal";
-  }
-  return "Internal";
-}
-
-/// The code of `work`; what it throws becomes the error of `run`.
-int kept(tessera_run& run, const std::function<int()>& work) noexcept {
-  try {
-    return work();
-  } catch (...) {
-    const Failure failure = failure_of(std::current_exception());
-    const int code = static_cast<int>(failure.fault);
-    using Object = nlohmann::ordered_json;
-    run.error =
-        Object{{"kind", name_of(failure.fault)}, {"message", failure.message}, {"code", code}}.dump(
-            -1, ' ', false, Object::error_handler_t::replace);
-    return code;
-  }
-}
 
 int call(tessera_run& run, const char* what, const char* flags, const tessera_listener& listening) {
   require(what != nullptr && flags != nullptr,

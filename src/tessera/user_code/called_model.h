@@ -42,6 +42,8 @@ class CalledModel {
   /// What a user should know of the model; grows with what is loaded first.
   const std::vector<std::string>& notices() const { return notices_; }
   const std::vector<std::string>& labels() const { return labels_; }
+  /// Whether it came from a folder of Hugging Face.
+  bool is_of_hub() const { return pretrained_.has_value(); }
   /// nullptr: it has no tokenizer.
   const Vocabulary* vocabulary() const { return vocabulary_ ? &*vocabulary_ : nullptr; }
 

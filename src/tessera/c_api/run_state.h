@@ -1,0 +1,27 @@
+#pragma once
+/// One call, and what came of it: what tessera_run is.
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tessera/c_api/c_api.h"
+#include "tessera/tensor/host_tensor.h"
+
+struct tessera_run {
+  std::atomic<bool> stop = false;
+  std::string result, error;  // empty: none
+  // Arrays that came of it, each with the memory that it points to.
+  std::vector<tessera::HostTensor> tensors;
+  std::vector<std::string> names;
+  std::vector<std::vector<std::int64_t>> shapes;
+  std::vector<tessera_array> arrays;
+};
+
+namespace tessera {
+
+/// The code of `work`; what it throws becomes the error of `run`.
+int kept(tessera_run& run, const std::function<int()>& work) noexcept;
+
+}  // namespace tessera
