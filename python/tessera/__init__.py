@@ -7,9 +7,10 @@
     run.losses   # numpy f32 [200], the bits of `tessera train` with the same flags
 
 Keywords are the flags of the command, with _ for -. help(tessera.train) says more. Other commands are
-functions too: plan, verify, bench, inspect, export and evaluate.
+functions too: plan, verify, bench, inspect, export, evaluate, predict, ...
 """
 
+from ._commands import chart, doctor, prepare, preprocess_data, report, score
 from ._errors import (
     CheckpointError,
     DataError,
@@ -22,7 +23,7 @@ from ._errors import (
 )
 from ._library import library as _library
 from ._model import Model, Output
-from ._models import Evaluation, Exported, evaluate, export, inspect
+from ._models import Evaluation, Exported, Predictions, evaluate, export, inspect, predict
 from ._plan import Plan, plan
 from ._progress import ProgressBar
 from ._reports import Benchmark, Verification, bench, verify
@@ -42,6 +43,7 @@ __all__ = [
     "NumericsError",
     "Output",
     "PeerError",
+    "Predictions",
     "Plan",
     "ProgressBar",
     "ResourceError",
@@ -50,10 +52,17 @@ __all__ = [
     "UsageError",
     "Verification",
     "bench",
+    "chart",
+    "doctor",
     "evaluate",
     "export",
     "inspect",
     "plan",
+    "predict",
+    "prepare",
+    "preprocess_data",
+    "report",
+    "score",
     "train",
     "verify",
 ]

@@ -1,4 +1,4 @@
-"""tessera.inspect, export and evaluate: what there is at a path, and what it is worth."""
+"""tessera.inspect, export, evaluate and predict: what there is at a path, and what it is worth."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Callable, Dict, List, Optional, Union
 
 from . import _html
 from ._call import Call
+from ._errors import UsageError
 from ._flags import Flag
 
 Path = Union[str, os.PathLike]
@@ -64,6 +65,40 @@ class Evaluation:
         return f"<tessera.Evaluation loss {self.loss:.6g}{scores}; {self.samples} samples>"
 
 
+class Predictions:
+    """What a model predicts of the rows of a table.
+
+    columns  names: those of the table that are no texts, "prediction", and probabilities
+    rows     a list of texts for each row of the table
+
+    predictions["prediction"] is a column, as numbers where all of it is.
+    """
+
+    def __init__(self, result: dict):
+        self.columns: List[str] = result["columns"]
+        self.rows: List[List[str]] = result["rows"]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, column: str) -> list:
+        if column not in self.columns:
+            raise UsageError(f"there is no column {column!r}; there are {', '.join(self.columns)}")
+        values = [row[self.columns.index(column)] for row in self.rows]
+        for number in (int, float):
+            try:
+                return [number(value) for value in values]
+            except ValueError:
+                pass
+        return values
+
+    def _repr_html_(self) -> str:
+        return _html.table(self.rows[:20], self.columns)
+
+    def __repr__(self) -> str:
+        return f"<tessera.Predictions of {len(self.rows)} rows: {', '.join(self.columns)}>"
+
+
 def inspect(
     path: Path, /, *, lines: Optional[Callable[[str], object]] = print, **flags: Flag
 ) -> dict:
@@ -95,3 +130,14 @@ def evaluate(
         tessera.evaluate("runs/mine", data="other.txt").perplexity
     """
     return Evaluation(Call(lines).command("evaluate", {**flags, "": path}))
+
+
+def predict(
+    path: Path, /, *, lines: Optional[Callable[[str], object]] = print, **flags: Flag
+) -> Predictions:
+    """Predicts the rows of a table by a run, a checkpoint or a folder of Hugging Face, as `tessera
+    predict` does; with output=FILE also writes them there.
+
+        tessera.predict("runs/labels", data="test.tsv")["prediction"]
+    """
+    return Predictions(Call(lines).command("predict", {**flags, "": path}))

@@ -20,6 +20,7 @@ TEST(Arguments, OfJson) {
       {R"({"data": "\u00e9=1"})", "--data=\xc3\xa9=1"},
       {R"({"": "--x", "data": ["a"], "seed": 1})", "--data=a --seed=1 -- --x"},
       {R"({"": null})", ""},
+      {R"({"": ["--a", "b"], "seed": 1})", "--seed=1 -- --a b"},
       {R"(["--steps", "8"])", "--steps 8"},
   };
   for (const auto& c : kCases) EXPECT_EQ(join(arguments_of(c.json), " "), c.arguments);
@@ -36,7 +37,7 @@ TEST(Arguments, WhatIsNoneIsRefusedByName) {
       {R"({"lr": [[1]]})", "--lr is [1]; give a number, a text"},
       {R"({"offload": []})", "--offload is an empty list"},
       {R"({"data": ["a", "--steps"]})", "--data has a value '--steps'"},
-      {R"({"": ["a"]})", "PATH is [\"a\"]; give a number, a text"},
+      {R"({"": [["a"]]})", "PATH is [\"a\"]; give a number, a text"},
       {R"([null])", "an argument is null"},
   };
   for (const auto& c : kCases) {

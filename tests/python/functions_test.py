@@ -145,6 +145,41 @@ class Functions(unittest.TestCase):
         with self.assertRaisesRegex(tessera.UsageError, "takes one PATH, not 0"):
             tessera.evaluate(None, data=self.data)
 
+    def test_predict(self):
+        table = self.path("rows.tsv")
+        with open(table, "w") as file:
+            file.write("text\tlabel\n")
+            file.writelines(f"{'good' if i % 2 else 'bad'} {i}\t{i % 2}\n" for i in range(40))
+        tessera.train(preset="bert-tiny", task="sequence_classification", data=table, layers=1, steps=2,
+                      global_batch_size=8, threads=1, output=self.path("labels"), lines=None)
+        said = subprocess.run([COMMAND, "predict", self.path("labels"), "--data", table, "--threads", "1"],
+                              check=True, capture_output=True, text=True).stdout
+        written = self.path("predicted.tsv")
+        found = tessera.predict(self.path("labels"), data=table, threads=1, output=written)
+        lines = [line.split("\t") for line in said.splitlines()]
+        self.assertEqual([found.columns, *found.rows], lines)
+        with open(written) as file:
+            self.assertEqual(file.read(), said)
+        self.assertEqual(len(found), 40)
+        self.assertTrue(set(found["prediction"]) <= {0, 1})
+        self.assertIn("prediction", found._repr_html_())
+        with self.assertRaisesRegex(tessera.UsageError, "no column 'no'.*prediction"):
+            found["no"]
+
+    def test_commands_that_print(self):
+        for path, text in [("a.txt", "the cat\n"), ("b.txt", "the cat\n")]:
+            with open(self.path(path), "w") as file:
+                file.write(text * 3)
+        self.assertIn("BLEU", tessera.score(hypotheses=self.path("a.txt"), references=self.path("b.txt")))
+        tessera.prepare(self.path("a.txt"), self.path("b.txt"), output=self.path("both.txt"), lines=None)
+        with open(self.path("both.txt")) as file:
+            self.assertIn("the cat", file.read())
+        self.assertTrue(tessera.doctor(lines=None))
+        with self.assertRaisesRegex(tessera.UsageError, "hypotheses is missing"):
+            tessera.score()
+        with self.assertRaisesRegex(tessera.UsageError, "--help"):
+            tessera.score(help=True)
+
     def test_a_launched_process_is_refused(self):
         os.environ.update(RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="1")
         try:

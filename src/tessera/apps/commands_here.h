@@ -54,6 +54,10 @@ std::string to_json(const EvaluatedModel& evaluated);
 EvaluatedModel evaluate_here(const Arguments& arguments, Console& console,
                              const OwnFamilies& families = {});
 
+/// Rows that were predicted; --output also writes them.
+PredictionTable predict_here(const Arguments& arguments, Console& console,
+                             const OwnFamilies& families = {});
+
 /// For those functions: --help is refused.
 void refuse_help(bool help);
 

@@ -236,6 +236,16 @@ EvaluatedModel evaluate_here(const Arguments& arguments, Console& console,
           evaluate_on(nullptr, asked, console).evaluated};
 }
 
+PredictionTable predict_here(const Arguments& arguments, Console& console,
+                             const OwnFamilies& families) {
+  const EvaluationAsked asked = read_evaluation(arguments, /*predicts=*/true, families);
+  refuse_help(asked.help);
+  require_alone(asked.command);
+  PredictionTable out = evaluate_on(nullptr, asked, console).predicted;
+  if (!asked.output.empty()) write_atomically(asked.output, to_tsv(out));
+  return out;
+}
+
 std::string to_json(const EvaluatedModel& evaluated) {
   nlohmann::ordered_json out = {{"model", evaluated.model},
                                 {"data", evaluated.data},

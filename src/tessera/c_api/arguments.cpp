@@ -57,7 +57,10 @@ Arguments arguments_of(std::string_view json) {
     if (!name.empty()) {
       add_flag(out, name, value);
     } else if (!value.is_null()) {
-      words = {"--", word_of("PATH", value)};
+      words = {"--"};
+      if (!value.is_array()) words.push_back(word_of("PATH", value));
+      for (const OrderedJson& each : value.is_array() ? value : OrderedJson::array())
+        words.push_back(word_of("PATH", each));
     }
   }
   out.insert(out.end(), words.begin(), words.end());

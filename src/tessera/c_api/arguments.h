@@ -13,7 +13,7 @@ namespace tessera {
 ///   {"bf16": true}               --bf16=true, as a switch is written
 ///   {"valid_data": ["a", "b"]}   --valid-data a b
 ///   {"lr": null}                 nothing
-///   {"": "runs/mine"}            -- runs/mine, after all flags: a command's PATH
+///   {"": "runs/mine"}            -- runs/mine, after all flags: a command's PATH, or a list of some
 ///
 /// Errors: Fault::Usage: no JSON, or values that no flag has.
 Arguments arguments_of(std::string_view json);

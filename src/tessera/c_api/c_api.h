@@ -30,9 +30,8 @@ struct tessera_listener {
   void (*line)(void* user, const char* text);
 };
 
-/// Does what a command of `tessera` does: `what` is "train", "plan", "verify", "bench", "inspect",
-/// "export" or "evaluate". `flags` are those of the
-/// command, with _ for -: {"preset": "gpt2-tiny", "steps": 8, "bf16": true, "eval_iters": null},
+/// Does what a command of `tessera` does: `what` is its name, any but sample and launch. `flags` are
+/// those of the command, with _ for -: {"preset": "gpt2-tiny", "steps": 8, "bf16": true, "eval_iters": null},
 /// where null is as if it were not there, and "" holds its PATH; or ["--preset", "gpt2-tiny"].
 /// Returns the exit code of docs/reference/errors.md: 0, 75 where it was stopped; else
 /// tessera_error() says why. A run serves one call.
@@ -49,6 +48,8 @@ void tessera_stop(tessera_run* run);
 ///           --exit-interval) or "stopped"; and the keys of summary.json
 /// export    {"folder": "...", "family": "gpt2", "step": 8, "left_out": ["..."], ...}
 /// evaluate  {"model": "...", "data": "...", "samples": 8, "loss": 2.5, "scores": {...}}
+/// predict   {"columns": ["prediction", ...], "rows": [["3", ...], ...]}
+/// others    {"text": "..."}
 const char* tessera_result(const tessera_run* run);
 /// {"kind": "Usage", "message": "...", "code": 2}: Usage, Data, Checkpoint, Resource, Numerics,
 /// Peer or Internal. Null: nothing failed. Both live as long as the run.

@@ -1,6 +1,7 @@
 #include "tessera/c_api/functions.h"
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <vector>
 
 #include "tessera/apps/commands_here.h"
@@ -24,15 +25,30 @@ FunctionResult bench_function(const FunctionCall& call);
 FunctionResult inspect_function(const FunctionCall& call);
 FunctionResult export_function(const FunctionCall& call);
 FunctionResult evaluate_function(const FunctionCall& call);
+FunctionResult predict_function(const FunctionCall& call);
+/// Of a command whose result is what it prints.
+template <Command run>
+FunctionResult printed(const FunctionCall& call);
 
 struct NamedFunction {
   const char* command;
   Function function;
 };
 constexpr NamedFunction kFunctions[] = {
-    {"train", train_function},       {"plan", plan_function},       {"verify", verify_function},
-    {"bench", bench_function},       {"inspect", inspect_function}, {"export", export_function},
+    {"train", train_function},
+    {"plan", plan_function},
+    {"verify", verify_function},
+    {"bench", bench_function},
+    {"inspect", inspect_function},
+    {"export", export_function},
     {"evaluate", evaluate_function},
+    {"predict", predict_function},
+    {"prepare", printed<prepare_command>},
+    {"preprocess_data", printed<preprocess_command>},
+    {"score", printed<score_command>},
+    {"report", printed<report_command>},
+    {"chart", printed<chart_command>},
+    {"doctor", printed<doctor_command>},
 };
 
 std::string dumped(const ResultJson& json) {
@@ -100,6 +116,20 @@ FunctionResult evaluate_function(const FunctionCall& call) {
                   {"samples", scored.samples},
                   {"loss", scored.loss},
                   {"scores", scores}})};
+}
+
+FunctionResult predict_function(const FunctionCall& call) {
+  const PredictionTable table = predict_here(call.arguments, call.console);
+  return {dumped({{"columns", table.columns}, {"rows", table.rows}})};
+}
+
+template <Command run>
+FunctionResult printed(const FunctionCall& call) {
+  for (const std::string& argument : call.arguments) refuse_help(argument == "--help");
+  std::ostringstream out;
+  Console console{out, call.console.err};
+  const int code = run(call.arguments, console, {});
+  return {dumped({{"text", out.str()}}), code};
 }
 
 }  // namespace
