@@ -169,7 +169,9 @@ TEST(EvaluateCommand, OfALanguageModelIsItsPerplexity) {
              "--global-batch-size 4 --data @/a.txt --output @/run");
   ASSERT_EQ(ran.code, 0) << ran.err;
   // Characters are counted in data, which these commands do not read.
-  for (const char* line : {"plan --init-from @/run", "verify --init-from @/run --devices 2"})
+  for (const char* line :
+       {"plan --init-from @/run", "verify --init-from @/run --devices 2",
+        "plan --init-from @/run/checkpoints/step-00000002", "plan --init-from @/run --context 8"})
     EXPECT_EQ(ran_in(folder, line).code, 0) << line;
   ran = ran_in(folder, "evaluate @/run --data @/a.txt --json");
   ASSERT_EQ(ran.code, 0) << ran.err;

@@ -68,6 +68,18 @@ bool follows_from_epochs(const Field& field, const RunConfig& config) {
   return field.name == "lr-decay-steps" && config.epochs > 0;
 }
 
+/// A model that sees fewer tokens than its table has positions is no other one.
+void take_lengths(ModelConfig& there, const ModelConfig& here) {
+  if (there.most_positions() == here.most_positions()) {
+    there.context = here.context;
+    there.positions = here.positions;
+  }
+  if (there.most_source_positions() == here.most_source_positions()) {
+    there.source_context = here.source_context;
+    there.source_positions = here.source_positions;
+  }
+}
+
 /// ", as with --config RUN/config.toml --resume auto", where the checkpoint's run left such a file.
 std::string how_to_give_the_same(const RunConfig& config, const std::string& path) {
   const std::string folder = fs::path(path).parent_path().parent_path().string();
@@ -82,6 +94,7 @@ void compare_model(const RunConfig& config, const RecordedRun& init, const std::
                    Problems& problems) {
   RecordedRun there = init;
   there.config.model = for_task_of(init.config.model, config.model);
+  take_lengths(there.config.model, config.model);
   const std::map<std::string, std::string> adapted = record_of(there.config);
   for (auto& [name, value] : there.fields) {
     if (find_field(name).field != nullptr && find_field(name).field->group == FieldGroup::Model)

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "tessera/base/text.h"
+#include "tessera/checkpoint/checkpoint_manifest.h"
 #include "tessera/config/family_fields.h"
 #include "tessera/config/fields.h"
 #include "tessera/data/dataset.h"
@@ -41,7 +42,10 @@ bool has_made_tokens(const RunConfig& config) {
 
 bool is_hub_folder(const RunConfig& config) {
   if (PretrainedModel::is_at(config.init_from)) return true;
-  PretrainedModel::refuse_other(config.init_from);
+  const std::filesystem::path folder(config.init_from);
+  std::error_code missing;
+  const bool checkpoint = std::filesystem::is_regular_file(folder / kManifestName, missing);
+  if (!checkpoint) PretrainedModel::refuse_other(config.init_from);
   require(!config.init_from_config, "init-from-config reads the config.json of a Hugging Face ",
           "folder, but '", config.init_from, "' has none; leave it out, or give such a folder");
   return false;

@@ -97,12 +97,28 @@ std::optional<Source> find_source(const RunConfig& config, Problems& problems,
   return out;
 }
 
+namespace {
+
+/// Of a model that is to see fewer tokens than it was trained on, whose table stays as it is.
+void keep_positions(ModelConfig& model, const ModelConfig& from,
+                    const std::set<std::string, std::less<>>& defaulted) {
+  if (defaulted.contains("positions") && reads_field(from, "positions") &&
+      model.context < from.most_positions())
+    model.positions = from.most_positions();
+  if (defaulted.contains("source-positions") && reads_field(from, "source-positions") &&
+      model.source() < from.most_source_positions())
+    model.source_positions = from.most_source_positions();
+}
+
+}  // namespace
+
 void take_model(RunConfig& config, const RecordedRun& from) {
   for (const Field& field : fields()) {
     if (field.group != FieldGroup::Model && field.on_resume != OnResume::Model) continue;
     if (config.defaulted.contains(field.name))
       set_text(field, config, get_text(field, from.config), field.name);
   }
+  keep_positions(config.model, from.config.model, config.defaulted);
   forget_unread_fields(config);  // sizes that the family derives, as the context of vit
   // Follow from the packing of its documents.
   if (from.config.packing == to_text(Packing::Bfd)) {
