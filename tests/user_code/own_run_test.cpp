@@ -158,6 +158,54 @@ TEST(MapSamples, InOrderAndNothingBehindTheHeldOutOnes) {
   EXPECT_EQ(some->size(), 2);
 }
 
+/// A dataset that is asked for many samples at once may give too few.
+TEST(MapSamples, AsManySamplesAsWereAskedFor) {
+  class Short final : public MapDataset {
+   public:
+    std::int64_t size() const override { return 8; }
+    Features get(std::int64_t) const override {
+      return {{"input_ids", std::vector<std::int32_t>(12)}, {"labels", 0}};
+    }
+    std::vector<Features> get_all(std::span<const std::int64_t> numbers) const override {
+      return std::vector<Features>(numbers.size() - 1, get(0));
+    }
+  };
+  const auto samples = map_samples(std::make_shared<Short>(), {});
+  EXPECT_EQ(data_error_of([&] { labels_of(*samples, 4, 3); }),
+            "the dataset was asked for 3 samples, from number 4 on, and gave 2; give all of them");
+}
+
+TEST(MapSamples, FeaturesAreLeftOut) {
+  const auto rows = std::make_shared<Made>(4, [](std::int64_t i) -> Features {
+    Features out{{"input_ids", std::vector<std::int32_t>(12)},
+                 {"labels", static_cast<std::int32_t>(i)}};
+    if (i == 0) out["idx"] = 1;  // of the first alone: nobody looks
+    return out;
+  });
+  const auto samples = map_samples(rows, {.left_out = {"idx"}, .notice = "idx is left out"});
+  EXPECT_EQ(labels_of(*samples, 0, 4), (std::vector<std::int32_t>{0, 1, 2, 3}));
+  EXPECT_EQ(samples->notice(), "idx is left out");
+}
+
+/// Nobody reads through a stream before it is trained on.
+TEST(OwnRun, AStreamIsReadOnce) {
+  class Counted final : public MapDataset {
+   public:
+    std::int64_t size() const override { return 100; }
+    bool in_order() const override { return true; }
+    Features get(std::int64_t i) const override {
+      EXPECT_EQ(i, 0);
+      return {{"input_ids", std::vector<std::int32_t>(12)}, {"labels", 0}};
+    }
+  };
+  RunConfig config;
+  config.defaulted = {"classes"};
+  config.model.task = kSequenceClassification;
+  const OwnRun run(config,
+                   functions_of({std::make_shared<Counted>(), nullptr}, {ModelChoice("bert")}));
+  EXPECT_FALSE(run.config().program_data.empty());
+}
+
 TEST(OwnRun, WhatIsWrongWithDatasetsIsTold) {
   const auto bad = [](std::string features) {
     return std::make_shared<Made>(4, [=](std::int64_t) -> Features {
@@ -250,11 +298,11 @@ TEST(MapSamples, RefusesNumbersThatTheModelLacks) {
   EXPECT_EQ(data_error_of([&] { labels_of(*samples(7, 7), 0, 7); }), "none");
   EXPECT_EQ(data_error_of([&] { labels_of(*samples(5, 7), 0, 7); }),
             "sample 5 of the dataset: feature 'input_ids' has 5 at 0, and the model takes numbers "
-            "from 0 to 4; correct it in get(), or make the model larger by --vocab-size or "
+            "from 0 to 4; correct the sample, or make the model larger by --vocab-size or "
             "--classes");
   EXPECT_EQ(data_error_of([&] { labels_of(*samples(7, 6), 0, 7); }),
             "sample 6 of the dataset: feature 'labels' has 6 at 0, and the model takes numbers "
-            "from 0 to 5, and -100 for none; correct it in get(), or make the model larger by "
+            "from 0 to 5, and -100 for none; correct the sample, or make the model larger by "
             "--vocab-size or --classes");
 }
 

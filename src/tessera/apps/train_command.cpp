@@ -206,6 +206,8 @@ TrainedRun train_on(Communicator* launched, bool first_here, const TrainRequest&
     options.tells_ranks = !request.shown && launched != nullptr;
     options.engine = kFast;
     options.saves = request.saves;
+    options.save = request.asked.save;
+    options.failed = request.asked.failed;
     out.result = train(std::move(*run), backend, options);
   };
   TrainOptions following;

@@ -27,18 +27,20 @@ struct RunDisplay : TrainCallback {
 /// What the flags of `tessera train`, or of another command that trains, say.
 struct AskedTraining {
   RunConfig config;
-  Problems problems = {};                  // of the flags
-  std::vector<std::string> notices = {};   // told at the begin of the run
-  bool devices_given = true;               // by a flag
-  bool help = false;                       // the flags are printed, and nothing is done
-  bool check = false;                      // the passes of the compiler are checked first
-  bool automatic = false;                  // the planner chooses what nobody told
-  double memory_margin = 0;                // with that: percent of the cap that stay free
-  OtherRun other_run = OtherRun::Refuse;   // that the output holds
-  std::optional<PlanFile> plan = {};       // of --plan
-  std::string plan_path = {};              // the file of that
-  std::string secret_file = {};            // of --secret-file
-  std::shared_ptr<const void> claim = {};  // keeps others out of a new output folder
+  Problems problems = {};                     // of the flags
+  std::vector<std::string> notices = {};      // told at the begin of the run
+  bool devices_given = true;                  // by a flag
+  bool help = false;                          // the flags are printed, and nothing is done
+  bool check = false;                         // the passes of the compiler are checked first
+  bool automatic = false;                     // the planner chooses what nobody told
+  double memory_margin = 0;                   // with that: percent of the cap that stay free
+  OtherRun other_run = OtherRun::Refuse;      // that the output holds
+  std::optional<PlanFile> plan = {};          // of --plan
+  std::string plan_path = {};                 // the file of that
+  std::string secret_file = {};               // of --secret-file
+  std::atomic<bool>* save = nullptr;          // TrainOptions::save
+  const std::atomic<bool>* failed = nullptr;  // TrainOptions::failed
+  std::shared_ptr<const void> claim = {};     // keeps others out of a new output folder
   /// Of the rank that leads, where the screen shows the run: without, that of `tessera train`.
   std::function<std::unique_ptr<RunDisplay>(const RunConfig& config, Console& console)> display =
       {};

@@ -38,8 +38,60 @@ struct tessera_listener {
 int tessera_call(tessera_run* run, const char* what, const char* flags,
                  const tessera_listener* listener);
 
+/// What samples have under one name: numbers of i32 or f32, [samples] or [samples, row].
+struct tessera_feature {
+  const char* name;
+  int is_float;
+  int64_t row;  // numbers of a sample; -1: one, which is no row
+  const void* numbers;
+};
+/// Of samples that were asked for, in that order.
+struct tessera_features {
+  const tessera_feature* features;
+  int64_t count;
+  int64_t unmasked;  // one that was filled up to the length of a row, and no mask says so; -1: none
+};
+/// Numbers [dims...] that a model predicted under one name: a row for each sample.
+struct tessera_prediction {
+  const char* name;
+  const int64_t* dims;
+  int64_t ndim;
+  const float* numbers;
+};
+struct tessera_score {
+  const char* name;
+  double value;
+};
+/// Samples and scores of a program. Functions are called one at a time, from any thread; one that
+/// fails returns other than 0, and problem() says why. What they give lives until the next call.
+struct tessera_program {
+  void* user;
+  int64_t train, valid;  // samples of each dataset; -1: there is none
+  int shuffled;          // the order of those that train
+  int in_order;          // they can be read one after the other alone, and the first one again
+  /// By which a resumed run knows that it has the samples that it began with; null: it looks at
+  /// some of them.
+  const char* digest;
+  /// Samples of the dataset to train on (`held_out` 0) or to validate on.
+  int (*read)(void* user, int held_out, const int64_t* numbers, int64_t count,
+              tessera_features* out);
+  /// Of what was predicted of all samples to validate on; null: there are no scores.
+  int (*score)(void* user, const tessera_prediction* predictions, int64_t count,
+               const tessera_score** scores, int64_t* num_scores);
+  const char* (*problem)(void* user);
+};
+
+/// The same with a program's samples: `what` is "train", or "evaluate", which measures those to
+/// validate on. Features have the names that transformers' models give them, and those that the
+/// model does not read are left out, which is told; without datasets the data is that of the flags.
+/// A run saves what was trained before it fails in such a function.
+int tessera_call_with(tessera_run* run, const char* what, const char* flags,
+                      const tessera_program* program, const tessera_listener* listener);
+
 /// As an event's answer; from any thread, at any time.
 void tessera_stop(tessera_run* run);
+/// What the step at hand leaves is saved; likewise.
+void tessera_save(tessera_run* run);
 
 /// What the command prints, as JSON. Null: there is none. Of
 /// plan, verify, bench, inspect  {"text": "...", "report": {...}}, for people, and all of it
@@ -47,7 +99,8 @@ void tessera_stop(tessera_run* run);
 /// train     {"ending": "finished", "output": "runs/mine", "summary": {...}}, with "interval" (by
 ///           --exit-interval) or "stopped"; and the keys of summary.json
 /// export    {"folder": "...", "family": "gpt2", "step": 8, "left_out": ["..."], ...}
-/// evaluate  {"model": "...", "data": "...", "samples": 8, "loss": 2.5, "scores": {...}}
+/// evaluate  {"model": "...", "data": "...", "samples": 8, "loss": 2.5, "scores": {...}}; of a
+///           program {"ending": ..., "samples": ..., "loss": ..., "scores": ...}
 /// predict   {"columns": ["prediction", ...], "rows": [["3", ...], ...]}
 /// others    {"text": "..."}
 const char* tessera_result(const tessera_run* run);

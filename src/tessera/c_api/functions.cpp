@@ -1,6 +1,7 @@
 #include "tessera/c_api/functions.h"
 
 #include <nlohmann/json.hpp>
+#include <span>
 #include <sstream>
 #include <vector>
 
@@ -9,8 +10,10 @@
 #include "tessera/apps/training.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/c_api/program.h"
 #include "tessera/launch/exit_code.h"
 #include "tessera/train/metrics.h"
+#include "tessera/user_code/own_evaluation.h"
 
 namespace tessera {
 
@@ -29,6 +32,8 @@ FunctionResult predict_function(const FunctionCall& call);
 /// Of a command whose result is what it prints.
 template <Command run>
 FunctionResult printed(const FunctionCall& call);
+FunctionResult train_program(const FunctionCall& call);
+FunctionResult evaluate_program(const FunctionCall& call);
 
 struct NamedFunction {
   const char* command;
@@ -50,6 +55,10 @@ constexpr NamedFunction kFunctions[] = {
     {"chart", printed<chart_command>},
     {"doctor", printed<doctor_command>},
 };
+constexpr NamedFunction kProgramFunctions[] = {
+    {"train", train_program},
+    {"evaluate", evaluate_program},
+};
 
 std::string dumped(const ResultJson& json) {
   return json.dump(-1, ' ', false, ResultJson::error_handler_t::replace);
@@ -64,13 +73,43 @@ const char* ending_name(Ending ending) {
   return "finished";
 }
 
+FunctionResult trained(const AskedTraining& asked, const FunctionCall& call) {
+  const TrainedRun run = train_here(asked, call.console, {&call.listener}, call.stop);
+  return {dumped({{"ending", ending_name(run.result.ending)},
+                  {"output", run.config.output},
+                  {"summary", ResultJson::parse(to_json(run.result.summary))}}),
+          run.result.ending == Ending::Stopped ? kExitStopped : 0};
+}
+
 FunctionResult train_function(const FunctionCall& call) {
+  AskedTraining asked = read_training_flags(call.arguments);
+  asked.save = &call.save;
+  return trained(asked, call);
+}
+
+FunctionResult train_program(const FunctionCall& call) {
+  AskedTraining asked = read_training_flags(call.arguments);
+  asked.problems.raise();
+  std::atomic<bool> failed = false;
+  const OwnRun run(asked.config, functions_of(*call.program, ProgramUse::Train, failed));
+  asked.config = run.config();
+  asked.save = &call.save;
+  asked.failed = &failed;
+  return trained(asked, call);
+}
+
+FunctionResult evaluate_program(const FunctionCall& call) {
   const AskedTraining asked = read_training_flags(call.arguments);
-  const TrainedRun trained = train_here(asked, call.console, {&call.listener}, call.stop);
-  return {dumped({{"ending", ending_name(trained.result.ending)},
-                  {"output", trained.config.output},
-                  {"summary", ResultJson::parse(to_json(trained.result.summary))}}),
-          trained.result.ending == Ending::Stopped ? kExitStopped : 0};
+  std::atomic<bool> failed = false;
+  const OwnEvaluated found = evaluate_own(
+      asked, call.console, functions_of(*call.program, ProgramUse::Evaluate, failed), call.stop);
+  ResultJson scores = ResultJson::object();
+  for (const auto& [name, score] : found.scores) scores[name] = score;
+  return {dumped({{"ending", ending_name(found.stopped ? Ending::Stopped : Ending::Finished)},
+                  {"samples", found.samples},
+                  {"loss", found.loss},
+                  {"scores", scores}}),
+          found.stopped ? kExitStopped : 0};
 }
 
 /// What the command prints, for people and by --json.
@@ -132,15 +171,19 @@ FunctionResult printed(const FunctionCall& call) {
   return {dumped({{"text", out.str()}}), code};
 }
 
-}  // namespace
-
-Function function_of(std::string_view command) {
+Function named(std::string_view command, std::span<const NamedFunction> functions) {
   std::vector<std::string> names;
-  for (const NamedFunction& each : kFunctions) {
+  for (const NamedFunction& each : functions) {
     if (command == each.command) return each.function;
     names.emplace_back(each.command);
   }
   fail(Fault::Usage, "no function '", command, "'; there are ", join(names));
 }
+
+}  // namespace
+
+Function function_of(std::string_view command) { return named(command, kFunctions); }
+
+Function program_function_of(std::string_view command) { return named(command, kProgramFunctions); }
 
 }  // namespace tessera

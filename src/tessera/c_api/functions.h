@@ -15,6 +15,8 @@ struct FunctionCall {
   Listener& listener;  // hears events
   Console& console;    // whose lines the listener hears
   const std::atomic<bool>& stop;
+  std::atomic<bool>& save;
+  const tessera_program* program = nullptr;  // whose samples and scores they are; none: the flags'
 };
 
 struct FunctionResult {
@@ -27,5 +29,7 @@ using Function = FunctionResult (*)(const FunctionCall& call);
 
 /// The function that does what a command does. Errors: there is none.
 Function function_of(std::string_view command);
+/// The same with a program.
+Function program_function_of(std::string_view command);
 
 }  // namespace tessera

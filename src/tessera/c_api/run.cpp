@@ -14,15 +14,17 @@ namespace tessera {
 
 namespace {
 
-int call(tessera_run& run, const char* what, const char* flags, const tessera_listener& listening) {
+int call(tessera_run& run, const char* what, const char* flags, const tessera_program* program,
+         const tessera_listener& listening) {
   require(what != nullptr && flags != nullptr,
           "no function or no flags were given; give a name, as train, and JSON, as {\"steps\": 8}");
   Listener listener(listening, run.stop);
   LineBuffer lines(listener), notices(listener);  // these come from threads of their own
   std::ostream out(&lines), err(&notices);
   Console console{out, err};
+  const Function function = program == nullptr ? function_of(what) : program_function_of(what);
   const FunctionResult result =
-      function_of(what)({arguments_of(flags), listener, console, run.stop});
+      function({arguments_of(flags), listener, console, run.stop, run.save, program});
   run.result = result.json;
   return result.code;
 }
@@ -39,11 +41,18 @@ void tessera_run_free(tessera_run* run) { delete run; }
 
 void tessera_stop(tessera_run* run) { run->stop = true; }
 
+void tessera_save(tessera_run* run) { run->save = true; }
+
 int tessera_call(tessera_run* run, const char* what, const char* flags,
                  const tessera_listener* listener) {
+  return tessera_call_with(run, what, flags, nullptr, listener);
+}
+
+int tessera_call_with(tessera_run* run, const char* what, const char* flags,
+                      const tessera_program* program, const tessera_listener* listener) {
   const tessera_listener nobody = {};
   return tessera::kept(*run, [&] {
-    return tessera::call(*run, what, flags, listener == nullptr ? nobody : *listener);
+    return tessera::call(*run, what, flags, program, listener == nullptr ? nobody : *listener);
   });
 }
 

@@ -10,7 +10,7 @@
 #include "tessera/tensor/host_tensor.h"
 
 struct tessera_run {
-  std::atomic<bool> stop = false;
+  std::atomic<bool> stop = false, save = false;
   std::string result, error;  // empty: none
   // Arrays that came of it, each with the memory that it points to.
   std::vector<tessera::HostTensor> tensors;

@@ -121,6 +121,7 @@ struct Task {
   /// Judges the predictions for the held-out samples of the data, which must outlive it; none:
   /// nothing is predicted of a sample.
   std::function<std::unique_ptr<Judge>(const Dataset& data)> judge = nullptr;
+  bool judges_validations = false;  // all of them, not those after epochs alone
   /// The mean of `means` whose exponential is the perplexity, a score of evaluations; empty: none.
   std::string_view perplexity_of = {};
   std::optional<TextWriting> text = std::nullopt;  // none: the task writes no text

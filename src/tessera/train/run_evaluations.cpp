@@ -26,12 +26,19 @@ bool RunEvaluations::measure(const Samples& samples, Validation& measured) {
 bool RunEvaluations::validate(std::int64_t step, std::int64_t consumed) {
   if (parts_.held_out == nullptr || parts_.metrics.valid_step() == step) return true;
   const std::int64_t epoch = epochs_.ended(consumed);
-  const std::unique_ptr<Judge> judge = epoch > 0 ? epochs_.begin(*parts_.run.data) : nullptr;
+  const bool judges = parts_.setup.task().judges_validations;
+  const std::unique_ptr<Judge> judge =
+      epoch > 0 || judges ? epochs_.begin(*parts_.run.data) : nullptr;
   Validation measured(parts_.setup.task().means, judge.get());
   if (!measure(*parts_.held_out, measured)) return false;
   const double loss = measured.loss();
   NamedMeans means = measured.means();
   if (!parts_.texts.score(step, *parts_.held_out, means)) return false;
+  if (judges && judge) {
+    NamedMeans scores;
+    parts_.runs.group().run_alone([&] { scores = judge->scores(); });
+    means.insert(means.end(), scores.begin(), scores.end());
+  }
   if (epoch > 0) judge_epoch(epoch, step, measured, judge.get());
   parts_.metrics.valid(step, loss, means);
   parts_.saves.validated(step, loss);

@@ -24,6 +24,7 @@
 #include "tessera/train/run_requirements.h"
 #include "tessera/train/run_summary.h"
 #include "tessera/train/run_texts.h"
+#include "tessera/train/skipped_steps.h"
 #include "tessera/train/within_cap.h"
 
 namespace tessera {
@@ -53,6 +54,8 @@ class Trainer {
   StepRecord attempt();
   void after_step(const StepRecord& record);
   void save_if_due(bool wanted);
+  void train_and_validate();
+  void save_after_failure();
   void count_bad(const StepRecord& record);
   bool stopped() const { return options_.stop != nullptr && options_.stop->load(); }
   /// No step follows.
@@ -60,7 +63,6 @@ class Trainer {
   void validate();
   void validate_if_due();
   void check_metrics();
-  void tell_skipped_end();
   void write_profile();
   Summary summary();
 
@@ -188,12 +190,21 @@ Trainer::Trainer(PreparedRun run, const Backend& backend, const TrainOptions& op
                                              output_});
 }
 
-TrainResult Trainer::run() {
+void Trainer::train_and_validate() {
   validate_if_due();  // where a request to stop cut it short
   save_if_due(false);
   while (!ended()) after_step(attempt());
+  if (step_ >= config().steps && config().eval_at_end) validate();
+}
+
+TrainResult Trainer::run() {
+  try {
+    train_and_validate();
+  } catch (...) {
+    if (options_.failed != nullptr && options_.failed->load()) save_after_failure();
+    throw;
+  }
   const bool finished = step_ >= config().steps;
-  if (finished && config().eval_at_end) validate();
   if (recorder_) write_profile();  // of fewer steps than asked for
   TrainResult out;
   const bool done = step_ >= last_ && !cut_short_;
@@ -202,7 +213,7 @@ TrainResult Trainer::run() {
   if (options_.saves && done && finished) cut_short_ = !evaluations_->test(step_);
   if (cut_short_) out.ending = Ending::Stopped;
   check_metrics();
-  tell_skipped_end();
+  if (bad_ > 0) tell(&TrainCallback::on_notice, skipped_end_text(config(), step_, bad_));
   const std::string late = events_ ? events_->finish() : "";
   if (!late.empty()) tell(&TrainCallback::on_notice, late);
   out.summary = summary();
@@ -237,7 +248,9 @@ StepRecord Trainer::attempt() {
       [&](BatchInputs& inputs) {
         begin = Clock::now();
         out.place = place_in_epoch(samples(), batch, samples_->size());
-        samples_->fill(samples(), batch, inputs);
+        const std::int64_t first = samples();
+        if (task().data != DataKind::Program) return samples_->fill(first, batch, inputs);
+        group_->run_alone([&] { samples_->fill(first, batch, inputs); });
       },
       recorder != nullptr ? recorder->calls_of_step() : nullptr);
   const Clock::time_point end = Clock::now();
@@ -275,7 +288,18 @@ void Trainer::after_step(const StepRecord& record) {
   if (due(config().sample_every, step_)) texts_->show(step_);
   check_metrics();
   saves_->look();
-  save_if_due(due(config().save_every, step_));
+  const bool asked = options_.save != nullptr && options_.save->exchange(false);
+  save_if_due(asked || due(config().save_every, step_));
+}
+
+/// Samples or scores failed between two programs, so the ranks wait for the next one.
+void Trainer::save_after_failure() {
+  if (!options_.saves || step_ == first_step()) return;
+  try {
+    saves_->at_end(step_, *metrics_);
+  } catch (const Error& error) {
+    tell(&TrainCallback::on_notice, text("the run is not saved: ", error.what()));
+  }
 }
 
 /// The save at the end is not one on the way.
@@ -303,17 +327,7 @@ void Trainer::count_bad(const StepRecord& record) {
             record.grad_norm, record.loss_scale ? text(", loss scale ", *record.loss_scale) : ""));
   if (hopeless_ < kMaxBadSteps) return;
   const std::string how_to_go_on = saves_->at_bad_end(step_, bad_, *metrics_);
-  const bool smallest = record.loss_scale && *record.loss_scale <= least;
-  const std::string scale = smallest ? text(", the last ", hopeless_, " at loss scale ",
-                                            *record.loss_scale, ", the smallest")
-                                     : "";
-  fail(Fault::Numerics, "loss or gradient was inf or nan in ", bad_, " steps in a row, ",
-       step_ - bad_ + 1, " to ", step_, scale, " (loss ", record.loss, ", gradient norm ",
-       record.grad_norm, ", lr ", record.lr, "); they changed no parameter",
-       step_ > bad_ ? ", but the steps before them may have made some too large" : "",
-       "; lower --lr or --clip-grad, or lengthen --lr-warmup-steps",
-       smallest ? ", or lower --min-loss-scale" : "",
-       record.loss_scale ? ", or compute with --bf16" : "", ", and resume with ", how_to_go_on);
+  fail_of_skipped(config(), record, bad_, hopeless_, how_to_go_on);
 }
 
 void Trainer::validate() { cut_short_ = !evaluations_->validate(step_, samples()); }
@@ -343,21 +357,6 @@ void Trainer::check_metrics() {
     const std::string notice = file == nullptr ? "" : file->late_notice();
     if (!notice.empty()) tell(&TrainCallback::on_notice, notice);
   }
-}
-
-/// A run that ends in skipped steps may have learnt nothing since, or have parameters that are no
-/// good.
-void Trainer::tell_skipped_end() {
-  if (bad_ == 0) return;
-  tell(&TrainCallback::on_notice,
-       text(bad_ == 1
-                ? text("the last step, ", step_, ", was")
-                : text("the last ", bad_, " steps, ", step_ - bad_ + 1, " to ", step_, ", were"),
-            " skipped and changed no parameter; ",
-            config().optimizer.loss_scale.on
-                ? "if the loss was finite, train longer or lower --initial-loss-scale; else "
-                  "lower --lr"
-                : "lower --lr or --clip-grad, or lengthen --lr-warmup-steps"));
 }
 
 Summary Trainer::summary() {

@@ -29,6 +29,10 @@ struct TrainOptions {
   bool tells_ranks = false;       // of every step, so that callbacks of follow() hear of it
   EngineOptions engine = {};
   bool saves = true;  // false: what was trained is lost, as after a measurement
+  /// Set from outside, and cleared by train: what the step at hand leaves is saved.
+  std::atomic<bool>* save = nullptr;
+  /// Set by whoever gives samples or scores, before it throws: what was trained is saved first.
+  const std::atomic<bool>* failed = nullptr;
 };
 
 enum class Ending {

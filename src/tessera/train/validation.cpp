@@ -44,7 +44,9 @@ bool measure_samples(MeasuredRuns& runs, const Samples& samples, std::int64_t ba
   const std::int64_t size = samples.size();
   for (std::int64_t first = 0; first < size; first += batch) {
     if (stopped()) return false;
-    runs.run(kEvaluateProgram, [&](BatchInputs& inputs) { samples.fill(first, batch, inputs); });
+    runs.run(kEvaluateProgram, [&](BatchInputs& inputs) {
+      runs.group().run_alone([&] { samples.fill(first, batch, inputs); });
+    });
     measured.add(runs.group().engine(), first, std::min(batch, size - first));
   }
   return true;

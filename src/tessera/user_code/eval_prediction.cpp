@@ -1,6 +1,7 @@
 #include "tessera/user_code/eval_prediction.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "tessera/base/error.h"
@@ -44,6 +45,7 @@ class OwnJudge final : public Judge {
   }
 
   NamedMeans scores() const override {
+    if (scores_) return *scores_;
     EvalPrediction out = eval_;
     if (of_task_) out.scores = of_task_->scores();
     for (const auto& [name, gathered] : gathered_) {
@@ -51,7 +53,8 @@ class OwnJudge final : public Judge {
       shape[0] = eval_.samples;
       out.predictions.emplace(name, HostTensor::of(shape, gathered.numbers));
     }
-    return metrics_(out);
+    scores_ = metrics_(out);
+    return *scores_;
   }
 
   PredictionTable table() const override {
@@ -96,6 +99,7 @@ class OwnJudge final : public Judge {
   std::function<NamedMeans(const EvalPrediction&)> metrics_;
   EvalPrediction eval_;  // but for what is gathered
   std::map<std::string, Gathered> gathered_;
+  mutable std::optional<NamedMeans> scores_;  // once they were asked for
 };
 
 }  // namespace
@@ -119,15 +123,16 @@ std::vector<std::int32_t> EvalPrediction::labels(std::string_view name) const {
   require(dataset != nullptr,
           "the data comes from flags, and the task scores it; return eval.scores");
   std::vector<std::int32_t> out;
-  for (std::int64_t i = 0; i < samples; ++i) {
-    const Features sample = sample_of(*dataset, i);
+  each_sample(*dataset, [&](std::int64_t i, const Features& sample) {
+    if (i >= samples) return false;
     const auto found = sample.find(name);
     const auto* const label =
         found == sample.end() ? nullptr : std::get_if<std::int32_t>(&found->second);
     require(label != nullptr, "sample ", i, " of the dataset has no feature '", name,
             "' that is one i32");
     out.push_back(*label);
-  }
+    return true;
+  });
   return out;
 }
 

@@ -1,6 +1,7 @@
 #include "tessera/user_code/map_dataset.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -91,7 +92,7 @@ void require_in_range(const TaskInput& input, std::int64_t index, const Features
     fail(Fault::Data, "sample ", index, " of the dataset: feature '", input.name, "' has ", *bad,
          " at ", bad - numbers.begin(), ", and the model takes numbers from 0 to ",
          input.values - 1, input.ignorable ? text(", and ", kIgnoredLabel, " for none") : "",
-         "; correct it in get(), or make the model larger by --vocab-size or --classes");
+         "; correct the sample, or make the model larger by --vocab-size or --classes");
   };
   if (const auto* const one = std::get_if<std::int32_t>(&found->second)) require_all({one, 1});
   if (const auto* const row = std::get_if<std::vector<std::int32_t>>(&found->second))
@@ -115,6 +116,15 @@ Features first_sample(const MapDataset& dataset, std::string_view use) {
   return out;
 }
 
+std::vector<Features> samples_of(const MapDataset& dataset,
+                                 const std::vector<std::int64_t>& numbers) {
+  std::vector<Features> out = dataset.get_all(numbers);
+  if (out.size() != numbers.size())
+    fail(Fault::Data, "the dataset was asked for ", numbers.size(), " samples, from number ",
+         numbers.front(), " on, and gave ", out.size(), "; give all of them");
+  return out;
+}
+
 bool is_label(std::string_view name) { return name == "label" || name == "labels"; }
 
 void hash_sample(StreamHash& hash, const Features& sample) {
@@ -130,6 +140,8 @@ void hash_sample(StreamHash& hash, const Features& sample) {
 }
 
 void hash_dataset(StreamHash& hash, const MapDataset& dataset) {
+  if (const std::string known = dataset.digest(); !known.empty()) return hash.update(known);
+  if (dataset.in_order()) return hash_sample(hash, sample_of(dataset, 0));
   constexpr std::int64_t kMost = 16;
   const std::int64_t size = size_of(dataset), some = std::min(size, kMost);
   hash.update(text(size));
@@ -143,16 +155,17 @@ class MapSamples final : public Samples {
       : dataset_(std::move(dataset)),
         options_(options),
         key_(random_key(options.seed, "data.order")),
-        first_(sample_of(*dataset_, 0)) {
+        first_(without_left_out(sample_of(*dataset_, 0))) {
     size_ = size_of(*dataset_);
     if (options_.most > 0) size_ = std::min(size_, options_.most);
   }
 
   std::int64_t size() const override { return size_; }
 
+  std::string notice() const override { return options_.notice; }
+
   void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
-    std::vector<std::optional<Features>> samples;
-    for (std::int64_t row = 0; row < count; ++row) samples.push_back(draw(first + row));
+    std::vector<std::optional<Features>> samples = draw(first, count);
     for (const auto& [name, of_first] : first_) {
       std::visit([&](const auto& value) { fill_feature(name, value, samples, batch); }, of_first);
     }
@@ -161,17 +174,35 @@ class MapSamples final : public Samples {
   }
 
  private:
-  /// None behind the end of what is held out.
-  std::optional<Features> draw(std::int64_t number) const {
+  /// Of that number; none behind the end of what is held out.
+  std::optional<std::int64_t> index_of(std::int64_t number) const {
     if (options_.held_out && number >= size_) return {};
     const auto n = static_cast<std::uint64_t>(size_), k = static_cast<std::uint64_t>(number);
-    const auto index =
-        static_cast<std::int64_t>(options_.shuffled ? permute(k % n, n, key_, k / n) : k % n);
-    Features out = sample_of(*dataset_, index);
-    if (!same_kinds(out, first_))
-      refuse_other_kinds(text("sample ", index, " of the dataset"), out, "the first one", first_);
-    for (const TaskInput& input : options_.known) require_in_range(input, index, out);
+    return static_cast<std::int64_t>(options_.shuffled ? permute(k % n, n, key_, k / n) : k % n);
+  }
+
+  /// None for what is of no sample.
+  std::vector<std::optional<Features>> draw(std::int64_t first, std::int64_t count) const {
+    std::vector<std::int64_t> indices;
+    for (std::int64_t row = 0; row < count; ++row)
+      if (const auto index = index_of(first + row)) indices.push_back(*index);
+    std::vector<std::optional<Features>> out;
+    std::vector<Features> samples = samples_of(*dataset_, indices);
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      samples[i] = without_left_out(std::move(samples[i]));
+      if (!same_kinds(samples[i], first_))
+        refuse_other_kinds(text("sample ", indices[i], " of the dataset"), samples[i],
+                           "the first one", first_);
+      for (const TaskInput& input : options_.known) require_in_range(input, indices[i], samples[i]);
+      out.emplace_back(std::move(samples[i]));
+    }
+    out.resize(static_cast<std::size_t>(count));
     return out;
+  }
+
+  Features without_left_out(Features sample) const {
+    for (const std::string& name : options_.left_out) sample.erase(name);
+    return sample;
   }
 
   template <typename Value>
@@ -219,6 +250,25 @@ std::int64_t size_of(const MapDataset& dataset) {
 Features sample_of(const MapDataset& dataset, std::int64_t i) {
   return run_named([&] { return text(name_of_type(typeid(dataset)), "::get(", i, ")"); },
                    [&] { return dataset.get(i); });
+}
+
+std::vector<Features> MapDataset::get_all(std::span<const std::int64_t> numbers) const {
+  std::vector<Features> out;
+  for (const std::int64_t i : numbers) out.push_back(sample_of(*this, i));
+  return out;
+}
+
+void each_sample(const MapDataset& dataset,
+                 const std::function<bool(std::int64_t i, const Features& sample)>& goes_on) {
+  constexpr std::int64_t kAtATime = 256;
+  const std::int64_t size = size_of(dataset);
+  for (std::int64_t first = 0; first < size; first += kAtATime) {
+    std::vector<std::int64_t> numbers(static_cast<std::size_t>(std::min(kAtATime, size - first)));
+    std::iota(numbers.begin(), numbers.end(), first);
+    const std::vector<Features> samples = samples_of(dataset, numbers);
+    for (std::size_t k = 0; k < numbers.size(); ++k)
+      if (!goes_on(numbers[k], samples[k])) return;
+  }
 }
 
 std::vector<TaskInput> inputs_of(const Datasets& data, const ModelConfig& model) {

@@ -2,8 +2,10 @@
 /// Datasets of a user's own: samples by number, each with named features.
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -34,12 +36,23 @@ class MapDataset {
   /// Sample `i`. All have the same features, of the same type and length: what is shorter is padded
   /// here. A label that does not count is kIgnoredLabel.
   virtual Features get(std::int64_t i) const = 0;
+  /// Several of them, one after the other, for a dataset that has many at once sooner.
+  virtual std::vector<Features> get_all(std::span<const std::int64_t> numbers) const;
+  /// Samples come in their order alone, each once but for the first: a stream, which nobody reads
+  /// through beforehand.
+  virtual bool in_order() const { return false; }
+  /// A text by which a resumed run knows that it has the samples that it began with; empty: some of
+  /// them say it.
+  virtual std::string digest() const { return ""; }
 };
 
 /// How many samples there are. An error in size() names it: "in MyDataset::size()".
 std::int64_t size_of(const MapDataset& dataset);
 /// Sample `i`. An error in get() names it: "in MyDataset::get(3)".
 Features sample_of(const MapDataset& dataset, std::int64_t i);
+/// All of them, some at a time, in their order.
+void each_sample(const MapDataset& dataset,
+                 const std::function<bool(std::int64_t i, const Features& sample)>& goes_on);
 
 /// What a run trains on, and what it validates on; `valid` may be empty. No `train`: the data that
 /// the flags name, as `tessera train` reads it.
@@ -47,7 +60,7 @@ struct Datasets {
   std::shared_ptr<const MapDataset> train, valid;
 
   /// For a resumed run: those that it began with had the same number of samples, and some of these
-  /// were the same.
+  /// were the same; of a stream, the first.
   std::string digest() const;
 };
 
@@ -76,6 +89,8 @@ struct MapSamplesOptions {
   /// What is known of features by their names: numbers are below `values`; behind the last sample
   /// of those held out, what is ignorable is kIgnoredLabel.
   std::vector<TaskInput> known = {};
+  std::vector<std::string> left_out = {};  // features of which nothing is read
+  std::string notice = {};                 // Samples::notice
 };
 /// Errors of fill: Fault::Data: a sample with other features than the first one, or of another type
 /// or length; a batch that was made for others; a number of what is known that is too large or

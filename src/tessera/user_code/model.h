@@ -86,6 +86,9 @@ class Model {
   /// The same, and "logits" as a prediction of a head that names none: [batch, s, vocabulary] of
   /// each sample, which is much where all that is held out is predicted.
   ModelOutput with_logits(const Batch& batch) const;
+  /// The batch of a program and what transformers' models take where it is not given: types of 0,
+  /// masks of 1, the last place that is not masked. With `labels` those too, which do not count.
+  Batch filled(const Batch& batch, bool labels) const;
   /// Logits [b, s, vocabulary] of token ids [b, s], of a model that writes text.
   Value logits(Value ids) const;
   /// Its sizes, for layers of one's own, and how they are run.

@@ -5,6 +5,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/train/prepare.h"
+#include "tessera/user_code/read_ahead.h"
 
 namespace tessera {
 
@@ -51,6 +52,17 @@ std::vector<TaskInput> known_inputs(const std::vector<TaskInput>& inputs, const 
   return out;
 }
 
+/// Takes away the inputs that model(batch) does not take, whose names it returns.
+std::vector<std::string> take_unread(std::vector<TaskInput>& inputs, const ModelCall& call) {
+  std::vector<std::string> out;
+  std::erase_if(inputs, [&](const TaskInput& input) {
+    const bool unread = input.name != kIsSample && find_input(call, input.name) == nullptr;
+    if (unread) out.push_back(input.name);
+    return unread;
+  });
+  return out;
+}
+
 /// Whether something was computed of the value of an input.
 bool is_read(const Value& input) {
   const Graph& graph = input.builder().so_far();
@@ -73,15 +85,15 @@ std::int64_t length_of(const Features& sample, std::initializer_list<std::string
 
 /// One above the greatest label; 0: samples have no label that is one number.
 std::int64_t count_classes(const MapDataset& dataset) {
+  if (dataset.in_order()) return 0;
   std::int64_t out = 0;
-  for (std::int64_t i = 0, size = size_of(dataset); i < size; ++i) {
-    const Features sample = sample_of(dataset, i);
+  each_sample(dataset, [&](std::int64_t, const Features& sample) {
     const auto found = sample.find("labels");
     const auto* const label =
         found == sample.end() ? nullptr : std::get_if<std::int32_t>(&found->second);
-    if (label == nullptr) return 0;
-    out = std::max<std::int64_t>(out, std::int64_t{1} + *label);
-  }
+    out = label == nullptr ? 0 : std::max<std::int64_t>(out, std::int64_t{1} + *label);
+    return label != nullptr;
+  });
   return out;
 }
 
@@ -209,8 +221,15 @@ void OwnRun::require_padding_told(const TaskValues& inputs, const std::vector<Ta
 }
 
 void OwnRun::take_samples(Task& task, const ModelConfig& config) const {
-  std::vector<TaskInput> inputs = inputs_of(datasets_, config),
-                         known = known_inputs(inputs, model_call(config, task));
+  const ModelCall call = model_call(config, task);
+  std::vector<TaskInput> inputs = inputs_of(datasets_, config);
+  MapSamplesOptions how;
+  if (functions_.drops_unread) how.left_out = take_unread(inputs, call);
+  if (!how.left_out.empty())
+    how.notice = text("the model does not read ", join(how.left_out),
+                      how.left_out.size() == 1 ? " of the dataset, which is left out"
+                                               : " of the dataset, which are left out");
+  const std::vector<TaskInput> known = how.known = known_inputs(inputs, call);
   for (TaskInput& input : inputs) {
     const auto its = std::ranges::find(known, input.name, &TaskInput::name);
     if (its != known.end()) input = *its;
@@ -220,13 +239,27 @@ void OwnRun::take_samples(Task& task, const ModelConfig& config) const {
   task.token_files = std::nullopt;
   task.reads_pairs = task.packs_documents = false;
   task.longest_sample = nullptr;
-  task.train_samples = [train = datasets_.train, shuffled = functions_.shuffled, known](
-                           const Dataset&, const SampleChoices& choices) {
-    return map_samples(train, {.seed = choices.seed, .shuffled = shuffled, .known = known});
+  // What is read is known of the inputs, whatever the task makes of them later.
+  const auto ahead = [inputs = task.inputs, on = functions_.reads_ahead](
+                         std::unique_ptr<Samples> samples, std::int64_t most) {
+    return on ? read_ahead(std::move(samples), inputs, most) : std::move(samples);
   };
-  task.valid_samples = [valid = datasets_.valid, known](const Dataset&,
-                                                        const SampleChoices& choices) {
-    return map_samples(valid, {.held_out = true, .most = choices.most, .known = known});
+  task.train_samples = [train = datasets_.train, how, ahead, shuffled = functions_.shuffled](
+                           const Dataset&, const SampleChoices& choices) {
+    MapSamplesOptions mine = how;
+    mine.seed = choices.seed;
+    mine.shuffled = shuffled && !train->in_order();
+    return ahead(map_samples(train, mine), choices.in_all);
+  };
+  task.valid_samples = [valid = datasets_.valid, how, ahead](const Dataset&,
+                                                             const SampleChoices& choices) {
+    MapSamplesOptions mine = how;
+    mine.notice.clear();
+    mine.held_out = true;
+    mine.most = choices.most;
+    auto samples = map_samples(valid, mine);
+    const std::int64_t size = samples->size();
+    return ahead(std::move(samples), size);
   };
 }
 
@@ -235,6 +268,7 @@ void OwnRun::take_judge(Task& task) const {
     task.judge = nullptr;
     return;
   }
+  task.judges_validations = functions_.scores_validations;
   task.judge = [judge = task.judge, valid = datasets_.valid,
                 metrics = functions_.metrics](const Dataset& data) -> std::unique_ptr<Judge> {
     return own_judge(judge && !valid ? judge(data) : nullptr, valid, metrics);

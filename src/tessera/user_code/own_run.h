@@ -27,7 +27,11 @@ struct OwnFunctions {
   std::function<ModelOutput(const Batch& batch, const Model& model)> forward;
   /// Scores of what was predicted of the held-out samples; none: nothing is scored.
   std::function<NamedMeans(const EvalPrediction& eval)> metrics = nullptr;
-  bool shuffled = false;  // samples that train
+  bool shuffled = false;     // samples that train
+  bool reads_ahead = false;  // samples of the next step are read while one runs
+  /// `forward` is model(batch): features that the model does not read are left out, which is told.
+  bool drops_unread = false;
+  bool scores_validations = false;  // metrics of each validation, not of those after epochs alone
 };
 
 class OwnRun {

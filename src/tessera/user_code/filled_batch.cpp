@@ -1,0 +1,58 @@
+/// Model::filled.
+
+#include <optional>
+#include <utility>
+
+#include "tessera/ops/elementwise.h"
+#include "tessera/ops/index_ops.h"
+#include "tessera/ops/reduce.h"
+#include "tessera/ops/shape_ops.h"
+#include "tessera/tensor/ignored_label.h"
+#include "tessera/user_code/model.h"
+
+namespace tessera {
+
+namespace {
+
+/// Of [b, s] numbers, 1 for what is seen: the last place that is, [b] of i32.
+Value last_seen(Value mask) {
+  const Value places = iota(mask.builder(), mask.shape(), 1, DType::F32);
+  return cast(max(cast(mask, DType::F32) * places, 1), DType::I32);
+}
+
+/// What an input is that nobody gave; none: it has to be given.
+std::optional<double> usual_number(const TaskInput& input, bool labels) {
+  if (input.name == "types") return 0;
+  if (input.name == "mask") return 1;
+  if (!labels || (!input.ignorable && input.name != "labels")) return std::nullopt;
+  return input.dtype == DType::I32 ? kIgnoredLabel : 0;
+}
+
+}  // namespace
+
+Batch Model::filled(const Batch& batch, bool labels) const {
+  TaskValues out = batch.values();
+  const Value is_sample = batch.is_sample();
+  out.emplace(kIsSample, is_sample);
+  Value mask;
+  for (const auto& [input, hub, needed] : model_call(config_, task_).inputs) {
+    const bool ours = batch.contains(input.name), given = ours || batch.contains(hub);
+    if (given && input.name == "mask") mask = batch[ours ? input.name : hub];
+    if (given || !needed) continue;
+    Shape shape = is_sample.shape();
+    for (const std::int64_t size : input.sample) shape.push_back(size);
+    if (const std::optional<double> number = usual_number(input, labels)) {
+      // Made of what says which rows are samples, as a loss is to read that.
+      const Value all = batch.is_sample(shape.ndim()) * 0.0 + *number;
+      out.emplace(input.name, broadcast_to(cast(all, input.dtype), shape));
+    }
+  }
+  for (const auto& [input, hub, needed] : model_call(config_, task_).inputs) {
+    if (input.name != "last" || out.contains("last")) continue;
+    const Value all = cast(is_sample * 0.0 + static_cast<double>(config_.context - 1), DType::I32);
+    out.emplace("last", mask.valid() ? last_seen(mask) : all);
+  }
+  return Batch(std::move(out), batch.of_task());
+}
+
+}  // namespace tessera
