@@ -28,6 +28,7 @@ from ._plan import Plan, plan
 from ._progress import ProgressBar
 from ._reports import Benchmark, Verification, bench, verify
 from ._train import Run, Step, train
+from ._trainer import EvalPrediction, Trainer, TrainingArguments
 
 __version__: str = _library.tessera_version().decode()
 
@@ -36,6 +37,7 @@ __all__ = [
     "CheckpointError",
     "DataError",
     "Error",
+    "EvalPrediction",
     "Evaluation",
     "Exported",
     "InternalError",
@@ -49,6 +51,8 @@ __all__ = [
     "ResourceError",
     "Run",
     "Step",
+    "Trainer",
+    "TrainingArguments",
     "UsageError",
     "Verification",
     "bench",

@@ -81,12 +81,39 @@ class Call:
         self._inbox: queue.SimpleQueue = queue.SimpleQueue()
         self._answer: queue.SimpleQueue = queue.SimpleQueue()
         self._failure: Optional[BaseException] = None
+        self._works = False  # the caller's thread runs what in_caller asked for
         self._handle = None
 
-    def command(self, name: str, flags: dict) -> dict:
-        """What a command of `tessera` does, by the flags as keywords; its PATH is that named ""."""
-        text = flags_text(flags)
-        return self(lambda run, listener: library.tessera_call(run, name.encode(), text, listener))
+    def command(self, name: str, flags: dict, program: Optional[ctypes.Structure] = None) -> dict:
+        """What a command of `tessera` does, by the flags as keywords; its PATH is that named "".
+
+        `program`: a tessera_program, whose samples and scores they are.
+        """
+        text, what = flags_text(flags), name.encode()
+        if program is None:
+            return self(lambda run, listener: library.tessera_call(run, what, text, listener))
+        given = ctypes.byref(program)
+        return self(lambda run, listener: library.tessera_call_with(run, what, text, given, listener))
+
+    def save(self) -> None:
+        """What the step at hand leaves is saved."""
+        library.tessera_save(self._handle)
+
+    def in_caller(self, work: Callable[[], object]) -> object:
+        """What `work` returns in the caller's thread; for threads of the library. Raises what it
+        raises, or KeyboardInterrupt, where the call is to end."""
+        answer: queue.SimpleQueue = queue.SimpleQueue()
+        self._inbox.put(("work", (work, answer)))
+        while True:
+            try:
+                done, result = answer.get(timeout=_SECOND)
+            except queue.Empty:
+                if self._failure is None or self._works:
+                    continue
+                raise KeyboardInterrupt from None  # it struck between two lines, and nobody answers
+            if done:
+                return result
+            raise result
 
     def __call__(self, work: Callable[[int, object], int]) -> Optional[dict]:
         """Returns the result, once the call has ended. Raises what a callback raised,
@@ -137,6 +164,9 @@ class Call:
             if item is None:
                 return True
             what, text = item
+            if what == "work":
+                self._do(*text)
+                return False
             if what == "line":
                 if self._failure is None:
                     self._on_line(text.decode(errors="replace"))
@@ -153,6 +183,24 @@ class Call:
     def _fail(self, failure: BaseException) -> None:
         self._failure = self._failure or failure
         library.tessera_stop(self._handle)
+
+    def _do(self, work: Callable[[], object], answer: queue.SimpleQueue) -> None:
+        self._works = True
+        try:
+            if self._failure is not None:
+                answer.put((False, KeyboardInterrupt()))
+                return
+            try:
+                result = work()
+            except Exception as failure:
+                answer.put((False, failure))
+            except BaseException as failure:
+                answer.put((False, failure))
+                raise
+            else:
+                answer.put((True, result))
+        finally:
+            self._works = False
 
     # These two are called by the library, in its threads.
 

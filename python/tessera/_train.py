@@ -39,7 +39,11 @@ class Step:
         self.seconds = number("step_seconds")
         self.tokens_per_s = number("tokens_per_s")
         self.skipped: bool = metrics.get("skipped", False)
-        self.stopped = False
+        self.stopped = self.saves = False
+
+    def save(self) -> None:
+        """Saves what this step leaves; the last step is saved anyway."""
+        self.saves = True
 
     def stop(self) -> None:
         """Ends the run after this step: it saves, and train() returns."""
@@ -47,6 +51,9 @@ class Step:
 
     def __repr__(self) -> str:
         return f"Step(number={self.number}, loss={self.loss:.6g}, lr={self.lr:.6g})"
+
+
+Callbacks = Union[Callable[[Step], object], Sequence[Callable[[Step], object]]]
 
 
 class Run:
@@ -96,9 +103,33 @@ class Run:
         return f"<tessera.Run {self.ending}: {self.summary['steps']} steps{last}; {self.output}>"
 
 
+class StepCall(Call):
+    """A call whose steps callbacks hear of."""
+
+    def __init__(self, callbacks: Callbacks, lines: Optional[Callable[[str], object]]):
+        self._hears = [callbacks] if callable(callbacks) else list(callbacks)
+        self._steps = 0
+        super().__init__(lines, self._on_step if self._hears else None)
+
+    def _on_step(self, event: dict) -> bool:
+        if event["kind"] == "start":
+            self._steps = event["steps"]
+        if event["kind"] != "train":
+            return False
+        step = Step(event, self._steps)
+        for hear in self._hears:
+            hear(step)
+        if step.saves:
+            self.save()
+        return step.stopped
+
+    def run(self, result: dict) -> Run:
+        return Run(result, map(json.loads, self.events))
+
+
 def train(
     *,
-    callbacks: Union[Callable[[Step], object], Sequence[Callable[[Step], object]]] = (),
+    callbacks: Callbacks = (),
     lines: Optional[Callable[[str], object]] = print,
     **flags: Flag,
 ) -> Run:
@@ -111,26 +142,12 @@ def train(
     flags      those of the command (docs/reference/flags.md) with _ for -: a switch is True or
                False, several values are a list, and None is as if the flag were not there.
     callbacks  functions of a Step, called after each step in the caller's thread, while the run
-               waits; step.stop() ends the run.
+               waits; step.stop() ends the run, and step.save() saves it.
     lines      is called with each line that the command would print; None: nobody is.
 
     Devices are threads of this process. Ctrl-C finishes the step at hand, saves, and raises
     KeyboardInterrupt; an exception of a callback does the same and is raised. A wrong flag or file
     raises a tessera.Error: UsageError, DataError, ...
     """
-    hears = [callbacks] if callable(callbacks) else list(callbacks)
-    steps = 0
-
-    def on_event(event: dict) -> bool:
-        nonlocal steps
-        if event["kind"] == "start":
-            steps = event["steps"]
-        if event["kind"] != "train":
-            return False
-        step = Step(event, steps)
-        for hear in hears:
-            hear(step)
-        return step.stopped
-
-    call = Call(lines, on_event if hears else None)
-    return Run(call.command("train", flags), map(json.loads, call.events))
+    call = StepCall(callbacks, lines)
+    return call.run(call.command("train", flags))
