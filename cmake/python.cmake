@@ -1,7 +1,7 @@
 # The Python package: python/tessera and the library of the room c_api, which ctypes loads. Of a build it is in
 # build/python, for PYTHONPATH; ./dev wheel makes a wheel of the build that is relocatable.
 add_library(tessera_c SHARED $<TARGET_OBJECTS:tessera_c_api>)
-target_link_libraries(tessera_c PRIVATE tessera_user_code)
+target_link_libraries(tessera_c PRIVATE tessera_rapidformer)
 set(SHOWN ${PROJECT_SOURCE_DIR}/cmake/c_api.map)
 target_link_options(tessera_c PRIVATE LINKER:--version-script=${SHOWN} LINKER:--gc-sections)
 set(PYTHON ${PROJECT_BINARY_DIR}/python/tessera)
@@ -11,8 +11,10 @@ if(TESSERA_RELOCATABLE)  # as in library.cmake; the libraries that it needs are 
   set_target_properties(tessera_c PROPERTIES BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN/../tessera.libs")
 endif()
 file(MAKE_DIRECTORY ${PYTHON})
-file(GLOB SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/tessera/*.py python/tessera/py.typed)
+set(FROM ${PROJECT_SOURCE_DIR}/python/tessera)
+file(GLOB_RECURSE SOURCES CONFIGURE_DEPENDS RELATIVE ${FROM} ${FROM}/*.py ${FROM}/py.typed)
 foreach(SOURCE ${SOURCES})
-  cmake_path(GET SOURCE FILENAME NAME)
-  file(CREATE_LINK ${SOURCE} ${PYTHON}/${NAME} SYMBOLIC)
+  cmake_path(GET SOURCE PARENT_PATH FOLDER)
+  file(MAKE_DIRECTORY ${PYTHON}/${FOLDER})
+  file(CREATE_LINK ${FROM}/${SOURCE} ${PYTHON}/${SOURCE} SYMBOLIC)
 endforeach()

@@ -72,9 +72,11 @@ def write_wheel(library: str, folder: str) -> str:
     needed = needed_libraries(library)
     tag = f"py3-none-{platform_of([library, *needed.values()])}"
     files = {}
-    for name in sorted(os.listdir(SOURCES)):
-        if name.endswith((".py", ".typed")):
-            files["tessera/" + name] = read(os.path.join(SOURCES, name))
+    for where, _, names in sorted(os.walk(SOURCES)):
+        for name in sorted(names):
+            if name.endswith((".py", ".typed")):
+                path = os.path.join(where, name)
+                files["tessera/" + os.path.relpath(path, SOURCES)] = read(path)
     files["tessera/libtessera_c.so"] = read(library)
     info = f"tessera-{version}.dist-info/"
     files[info + "licenses/LICENSE"] = read(os.path.join(ROOT, "LICENSE"))

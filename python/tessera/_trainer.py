@@ -105,6 +105,8 @@ class Trainer:
     thread that calls train(); samples of the next step are read while one runs.
     """
 
+    _command = "train"  # as which a run shows itself
+
     def __init__(
         self,
         model=None,
@@ -169,7 +171,7 @@ class Trainer:
             self._settle(flags, train, lengths)
         program = Program(train, valid, self._score_of(valid) if self._scores() else None, self.shuffle)
         call = StepCall(self.callbacks, self.lines)
-        run = call.run(program.call(call, "train", flags))
+        run = call.run(program.call(call, self._command, flags))
         if run.checkpoint is not None:
             self.model._trained(run.checkpoint)
         return run

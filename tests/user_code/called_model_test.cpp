@@ -254,6 +254,21 @@ TEST(CalledModel, ParametersAreThoseOfTheFolder) {
   }
 }
 
+TEST(CalledModel, FewTokensAreEnough) {
+  for (const char* const folder : {"bert", "gpt2", "t5", "bert_classes", "albert"}) {
+    SCOPED_TRACE(folder);
+    CalledModel model = opened(repo_file(text("tests/golden/hub/", folder)));
+    EXPECT_FALSE(model.parameters(false).empty());
+    NamedTensors given{{"input_ids", counted_ids(1, 1, 20)}};
+    if (has_head(model.config().model, TaskHead::Seq2SeqLm))
+      given.emplace("decoder_input_ids", counted_ids(1, 1, 20));
+    for (const auto& [name, value] : model.call(given)) {
+      EXPECT_EQ(value.shape()[0], 1) << name;
+      for (std::int64_t i = 0; i < value.numel(); ++i) EXPECT_TRUE(std::isfinite(value.at(i)));
+    }
+  }
+}
+
 TEST(CalledModel, AHeadOfAnotherTaskIsNew) {
   CalledModel model = opened(repo_file("tests/golden/hub/bert_masked"),
                              "--task sequence_classification --classes 3");

@@ -11,6 +11,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/c_api/program.h"
+#include "tessera/c_api/rapidformer_flags.h"
 #include "tessera/launch/exit_code.h"
 #include "tessera/train/metrics.h"
 #include "tessera/user_code/own_evaluation.h"
@@ -29,10 +30,13 @@ FunctionResult inspect_function(const FunctionCall& call);
 FunctionResult export_function(const FunctionCall& call);
 FunctionResult evaluate_function(const FunctionCall& call);
 FunctionResult predict_function(const FunctionCall& call);
+template <FlagsOf whose>
+FunctionResult rapidformer_flags(const FunctionCall& call);
 /// Of a command whose result is what it prints.
 template <Command run>
 FunctionResult printed(const FunctionCall& call);
 FunctionResult train_program(const FunctionCall& call);
+FunctionResult rapidformer_program(const FunctionCall& call);
 FunctionResult evaluate_program(const FunctionCall& call);
 
 struct NamedFunction {
@@ -48,6 +52,8 @@ constexpr NamedFunction kFunctions[] = {
     {"export", export_function},
     {"evaluate", evaluate_function},
     {"predict", predict_function},
+    {"rapidformer_flags", rapidformer_flags<FlagsOf::Program>},
+    {"rapidformer_flags_of_own_data", rapidformer_flags<FlagsOf::OwnData>},
     {"prepare", printed<prepare_command>},
     {"preprocess_data", printed<preprocess_command>},
     {"score", printed<score_command>},
@@ -57,6 +63,7 @@ constexpr NamedFunction kFunctions[] = {
 };
 constexpr NamedFunction kProgramFunctions[] = {
     {"train", train_program},
+    {"rapidformer", rapidformer_program},
     {"evaluate", evaluate_program},
 };
 
@@ -87,8 +94,7 @@ FunctionResult train_function(const FunctionCall& call) {
   return trained(asked, call);
 }
 
-FunctionResult train_program(const FunctionCall& call) {
-  AskedTraining asked = read_training_flags(call.arguments);
+FunctionResult trained_program(AskedTraining asked, const FunctionCall& call) {
   asked.problems.raise();
   std::atomic<bool> failed = false;
   const OwnRun run(asked.config, functions_of(*call.program, ProgramUse::Train, failed));
@@ -96,6 +102,16 @@ FunctionResult train_program(const FunctionCall& call) {
   asked.save = &call.save;
   asked.failed = &failed;
   return trained(asked, call);
+}
+
+FunctionResult train_program(const FunctionCall& call) {
+  return trained_program(read_training_flags(call.arguments), call);
+}
+
+FunctionResult rapidformer_program(const FunctionCall& call) {
+  AskedTraining asked = read_training_flags(call.arguments);
+  show_as_rapidformer(asked);
+  return trained_program(std::move(asked), call);
 }
 
 FunctionResult evaluate_program(const FunctionCall& call) {
@@ -160,6 +176,11 @@ FunctionResult evaluate_function(const FunctionCall& call) {
 FunctionResult predict_function(const FunctionCall& call) {
   const PredictionTable table = predict_here(call.arguments, call.console);
   return {dumped({{"columns", table.columns}, {"rows", table.rows}})};
+}
+
+template <FlagsOf whose>
+FunctionResult rapidformer_flags(const FunctionCall& call) {
+  return {rapidformer_flags_json(call.arguments, whose)};
 }
 
 template <Command run>

@@ -228,6 +228,15 @@ void GivenFlags::forget(std::string_view field) {
   }
 }
 
+std::vector<std::string> rapidformer_flag_names() {
+  std::vector<std::string> out;
+  for (const Flag& flag : all_flags({}, /*with_rows=*/true)) {
+    out.push_back(flag.name);
+    out.insert(out.end(), flag.also.begin(), flag.also.end());
+  }
+  return out;
+}
+
 std::string rapidformer_help(const OwnFamilies& families, int columns) {
   std::vector<Flag> flags;
   for (const FlagRow& row : flag_rows()) {

@@ -44,6 +44,8 @@ class GivenFlags {
   /// Tells a field; `source` is for messages, "--lr-warmup-fraction".
   void set(std::string_view field, std::vector<std::string> values, std::string_view source);
   void forget(std::string_view field);
+  /// All that were given, in their order; the name of each is in `flags`.
+  const ParsedFlags& typed_all() const { return parsed_; }
   /// What configure() takes.
   const ParsedFlags& settings() const { return settings_; }
 
@@ -56,6 +58,8 @@ class GivenFlags {
   std::string last_;
 };
 
+/// The name of each flag.
+std::vector<std::string> rapidformer_flag_names();
 /// All flags with their help.
 std::string rapidformer_help(const OwnFamilies& families, int columns);
 

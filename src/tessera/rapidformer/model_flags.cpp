@@ -31,7 +31,7 @@ void open_pretrained(AskedRun& run) {
           *name);
     }
   });
-  if (!run.pretraining || run.whose == FlagsOf::Program)
+  if (!run.pretraining || run.whose != FlagsOf::Command)
     run.flags.set("init-from", {*name}, text("--", kPretrained));
 }
 

@@ -26,7 +26,7 @@ void take_task(AskedRun& run) {
       run.problems.add(
           "--task is missing; give pretraining, sequence_classification, causal_lm or "
           "another one that --help lists");
-    run.pretraining = run.whose == FlagsOf::Program;
+    run.pretraining = run.whose != FlagsOf::Command;
     return;
   }
   run.pretraining = *task == kPretraining;
@@ -113,7 +113,7 @@ void hold_nothing_out(RunConfig& config, const AskedRun& run) {
 /// In pretraining the folder gives the architecture: what flags say of it holds, and the weights
 /// are new.
 void take_architecture(RunConfig& config, const AskedRun& run, std::vector<std::string>& notices) {
-  if (!run.pretrained || !run.pretraining || run.whose == FlagsOf::Program) return;
+  if (!run.pretrained || !run.pretraining || run.whose != FlagsOf::Command) return;
   take_model(config, *run.pretrained);
   if (!run.pretrained->parameters().empty())
     notices.push_back(
@@ -167,8 +167,9 @@ AskedTraining read_rapidformer_flags(const Arguments& arguments, FlagsOf whose,
            [&] { take_model_flags(run); }, [&] { take_mesh_flags(run, environment); },
            [&] { take_schedule_flags(run); },
            [&] {
-             take_data(run.flags, run.pretraining, whose == FlagsOf::Command, problems,
-                       out.notices);
+             if (whose != FlagsOf::OwnData)
+               take_data(run.flags, run.pretraining, whose == FlagsOf::Command, problems,
+                         out.notices);
            },
            [&] { take_folder_flags(run); }})
     problems.gather(part);
@@ -179,11 +180,15 @@ AskedTraining read_rapidformer_flags(const Arguments& arguments, FlagsOf whose,
   hold_nothing_out(out.config, run);
   problems.gather([&] { take_architecture(out.config, run, out.notices); });
   check_hub_folder(out.config, run);
-  out.display = [](const RunConfig& config, Console& console) {
+  show_as_rapidformer(out);
+  return out;
+}
+
+void show_as_rapidformer(AskedTraining& asked) {
+  asked.display = [](const RunConfig& config, Console& console) {
     return std::make_unique<LogLines>(console, config);
   };
-  out.at_end = end_run;
-  return out;
+  asked.at_end = end_run;
 }
 
 }  // namespace tessera

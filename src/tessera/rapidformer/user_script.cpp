@@ -284,17 +284,51 @@ std::string compiled_script(const std::string& path, const ScriptTools& tools, C
   return program;
 }
 
-int run_user_script(const std::string& path, const Arguments& arguments, Console& console,
-                    const EnvironmentVariables& environment) {
-  const std::string program = compiled_script(path, script_tools(environment), console);
+namespace {
+
+/// Goes on as `program`, whose arguments are `words`; returns where that is not possible.
+void become(const std::string& program, std::vector<std::string> words, Console& console) {
   console.out.flush();
   console.err.flush();
-  std::string name = path;
-  Arguments words = arguments;
-  std::vector<char*> pointers = {name.data()};
+  std::vector<char*> pointers;
   for (std::string& word : words) pointers.push_back(word.data());
   pointers.push_back(nullptr);
-  execv(program.c_str(), pointers.data());
+  execvp(program.c_str(), pointers.data());
+}
+
+/// PYTHONPATH with the package `tessera` beside this program, as a build folder has it, which is
+/// found where no other is; empty: there is none.
+std::string path_with_own_package(const EnvironmentVariables& environment) {
+  const fs::path own = fs::read_symlink("/proc/self/exe").parent_path() / "python";
+  if (!exists_at(own / "tessera" / "__init__.py")) return "";
+  const std::string others = value_of(environment, "PYTHONPATH");
+  return others.empty() ? own.string() : others + ":" + own.string();
+}
+
+[[noreturn]] void run_python_script(const std::string& path, const Arguments& arguments,
+                                    Console& console, const EnvironmentVariables& environment) {
+  read_file(path, Fault::Usage);  // that it is there
+  const std::string named = value_of(environment, "PYTHON");
+  const std::string python = named.empty() ? "python3" : named;
+  std::vector<std::string> words = {"env"};
+  if (const std::string modules = path_with_own_package(environment); !modules.empty())
+    words.push_back("PYTHONPATH=" + modules);
+  words.insert(words.end(), {python, path});
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  become("env", std::move(words), console);
+  fail(Fault::Resource, "cannot run '", path, "': ", std::generic_category().message(errno),
+       "; install coreutils");
+}
+
+}  // namespace
+
+int run_user_script(const std::string& path, const Arguments& arguments, Console& console,
+                    const EnvironmentVariables& environment) {
+  if (path.ends_with(".py")) run_python_script(path, arguments, console, environment);
+  const std::string program = compiled_script(path, script_tools(environment), console);
+  std::vector<std::string> words = {path};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  become(program, std::move(words), console);
   fail(Fault::Resource, "cannot start the compiled user script '", program,
        "': ", std::generic_category().message(errno),
        "; if that folder is mounted noexec, set XDG_CACHE_HOME to another place");

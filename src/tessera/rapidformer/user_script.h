@@ -1,5 +1,6 @@
 #pragma once
 /// `--user-script FILE.cpp`: a program of the user's, compiled when it is first run, and then kept.
+/// FILE.py is run by $PYTHON, or python3.
 
 #include <string>
 #include <vector>
@@ -33,8 +34,8 @@ ScriptTools script_tools(const EnvironmentVariables& environment);
 ///         Fault::Resource: no compiler; the cache cannot be written.
 std::string compiled_script(const std::string& path, const ScriptTools& tools, Console& console);
 
-/// Compiles the script, and goes on as that program, whose arguments these are: returns only where
-/// that is not possible. Errors: as of compiled_script; Fault::Resource: it cannot be started.
+/// Compiles the script, but for one of Python, and goes on as that program, whose arguments these
+/// are: returns only where that is not possible. Errors: as of compiled_script; Fault::Resource: it cannot be started.
 int run_user_script(const std::string& path, const Arguments& arguments, Console& console,
                     const EnvironmentVariables& environment);
 

@@ -232,8 +232,11 @@ CallSizes CalledModel::program_sizes(const CallSizes& sizes) const {
   const std::int64_t data = std::max<std::int64_t>(config_.parallel.data(), 1);
   const auto tokens = [&](std::int64_t size, std::int64_t limit) {
     // Rates of rotary positions may depend on the length.
-    if (!config_.model.rope_scaling.empty()) return size;
-    return limit > 0 ? std::min(rounded(size), limit) : rounded(size);
+    if (size == 0 || !config_.model.rope_scaling.empty()) return size;
+    // A sample of two texts has at least five.
+    constexpr std::int64_t kLeast = 8;
+    const std::int64_t all = std::max(rounded(size), kLeast);
+    return limit > 0 ? std::min(all, limit) : all;
   };
   return {(rounded(sizes.rows) + data - 1) / data * data, tokens(sizes.length, most.length),
           tokens(sizes.source, most.source)};

@@ -1,0 +1,79 @@
+"""Rapidformer's white box: a script of four functions, trained with all its switches.
+
+    from tessera.rapidformer import AutoModelForSequenceClassification, Finetuner, RapidformerEngine, get_args
+
+    class MyFinetuner(Finetuner):
+        def train_valid_test_datasets_provider(self):
+            return train, valid, test, collate
+
+        def model_optimizer_lr_scheduler_provider(self):
+            return AutoModelForSequenceClassification.from_pretrained(get_args().load), None, None
+
+        def run_forward_step(self, batch, model):
+            return model(**batch).loss
+
+        def run_compute_metrics(self, model, eval_dataloader):
+            metric = load_metric("glue", "mrpc")
+            for batch in eval_dataloader:
+                predictions = model(**batch).logits.argmax(-1)
+                metric.add_batch(predictions=self.gather(predictions), references=self.gather(batch["labels"]))
+            return metric.compute()
+
+    engine = RapidformerEngine()
+    MyFinetuner(engine=engine).train()
+
+`rapidformer --user-script FILE.py --epochs 3 --lr 2e-5 --micro-batch-size 16 ...` runs it, and so does
+`python FILE.py` with the same flags. Datasets are those of tessera.Trainer; models are Tessera's.
+"""
+
+from ._datasets import Dataset, DatasetDict, load_dataset
+from ._engine import RapidformerEngine, get_args, get_logger, get_timers
+from ._forward import mpu
+from ._metrics import Metric, load_metric
+from ._models import (
+    AutoModelForCausalLM,
+    AutoModelForImageClassification,
+    AutoModelForMaskedLM,
+    AutoModelForPreTraining,
+    AutoModelForQuestionAnswering,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    BertForPreTraining,
+    BertForSequenceClassification,
+)
+from ._templates import (
+    Finetuner,
+    Pretrainer,
+    PreTrainer,
+    build_train_valid_test_datasets,
+    build_train_valid_test_datasets_for_huggingface,
+)
+
+__all__ = [
+    "AutoModelForCausalLM",
+    "AutoModelForImageClassification",
+    "AutoModelForMaskedLM",
+    "AutoModelForPreTraining",
+    "AutoModelForQuestionAnswering",
+    "AutoModelForSeq2SeqLM",
+    "AutoModelForSequenceClassification",
+    "AutoModelForTokenClassification",
+    "BertForPreTraining",
+    "BertForSequenceClassification",
+    "Dataset",
+    "DatasetDict",
+    "Finetuner",
+    "Metric",
+    "PreTrainer",
+    "Pretrainer",
+    "RapidformerEngine",
+    "build_train_valid_test_datasets",
+    "build_train_valid_test_datasets_for_huggingface",
+    "get_args",
+    "get_logger",
+    "get_timers",
+    "load_dataset",
+    "load_metric",
+    "mpu",
+]

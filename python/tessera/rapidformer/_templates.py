@@ -1,0 +1,238 @@
+"""Finetuner and Pretrainer: templates of training scripts."""
+
+from __future__ import annotations
+
+import os
+from typing import Dict, Iterator, List, Optional
+
+from .._errors import UsageError
+from .._model import Model, Output
+from .._train import Run
+from .._trainer import EvalPrediction, Trainer, TrainingArguments
+from ._datasets import Dataset
+from ._engine import RapidformerEngine
+from ._forward import require_own_loss
+
+_ROWS = 32  # of a batch of eval_dataloader
+
+
+class DataOfFlags:
+    """A dataset that is what flags name: --data-path, --split, ..."""
+
+
+def build_train_valid_test_datasets(*_: object, **__: object):
+    """Megatron-LM's function: token files that the flags name (--data-path, --split), for training,
+    validating and testing. What it is called with are those flags again."""
+    return DataOfFlags(), DataOfFlags(), DataOfFlags()
+
+
+def build_train_valid_test_datasets_for_huggingface(*_: object, **__: object):
+    """The same, as samples of masked tokens, or of another task: --task."""
+    return DataOfFlags(), DataOfFlags(), DataOfFlags()
+
+
+def _as_script_wants(array):
+    """A tensor of torch where the script has imported it, else numpy's, with torch's `dim`."""
+    import sys
+
+    import numpy
+
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        return torch.from_numpy(numpy.ascontiguousarray(array))
+
+    class Array(numpy.ndarray):
+        def argmax(self, axis=None, out=None, *, dim=None, keepdims=False):
+            found = numpy.ndarray.argmax(self, dim if axis is None else axis, keepdims=keepdims)
+            return numpy.asarray(found)
+
+    return array.view(Array)
+
+
+class _Predicted:
+    """The model in run_compute_metrics: what all devices have predicted already, batch by batch."""
+
+    def __init__(self, predictions: Dict[str, object]):
+        self._predictions = predictions
+        self._rows = slice(0, 0)
+
+    def at(self, begin: int, end: int) -> None:
+        self._rows = slice(begin, end)
+
+    def __call__(self, **_: object) -> Output:
+        return Output({k: _as_script_wants(v[self._rows]) for k, v in self._predictions.items()})
+
+    def __getitem__(self, which: int) -> "_Predicted":
+        return self
+
+    def eval(self) -> "_Predicted":
+        return self
+
+
+class _EvalLoader:
+    """Batches of the held-out samples, in their order."""
+
+    def __init__(self, model: _Predicted, labels: Dict[str, object], samples: int):
+        self._model, self._labels, self._samples = model, labels, samples
+
+    def __len__(self) -> int:
+        return -(-self._samples // _ROWS)
+
+    def __iter__(self) -> Iterator[dict]:
+        for begin in range(0, self._samples, _ROWS):
+            end = min(begin + _ROWS, self._samples)
+            self._model.at(begin, end)
+            yield {name: _as_script_wants(values[begin:end]) for name, values in self._labels.items()}
+
+
+def _columns(dataset):
+    """Of a table its columns: rows are as long as the longest."""
+    return dataset.columns if isinstance(dataset, Dataset) else dataset
+
+
+class _Run(Trainer):
+    """A Trainer that shows what Rapidformer does."""
+
+    _command = "rapidformer"
+
+
+class _Template:
+    _shuffles = False
+
+    def __init__(self, engine: Optional[RapidformerEngine] = None):
+        self.engine = engine or RapidformerEngine._current or RapidformerEngine()
+
+    # What a script writes.
+
+    def train_valid_test_datasets_provider(self, *_: object):
+        """Returns train, valid, test and what makes a batch of samples; or the first of these. Without
+        it the data is that of the flags."""
+        return None
+
+    def model_optimizer_lr_scheduler_provider(self):
+        """Returns a tessera.Model or None, and None twice: optimizer and schedule are told by flags."""
+        return None, None, None
+
+    def run_forward_step(self, batch, model):
+        """Returns the loss of a batch: model(**batch).loss. It is called once, with tensors that are
+        not computed yet."""
+        return model(**batch).loss
+
+    # What it calls.
+
+    def gather(self, values):
+        """What all devices predict: it is gathered already."""
+        return values
+
+    def train(self) -> Run:
+        """Trains as the flags say; the model is in OUTPUT/hf at the end, as transformers loads it."""
+        train, valid, test, collate = self._datasets()
+        model = self._model()
+        self._require_forward(train, collate)
+        own_data = train is not None
+        args = self.engine.args if own_data else self.engine.args_of_data()
+        for notice in args._notices:
+            print(f"notice: {notice}")
+        flags = dict(args._flags)
+        if isinstance(model, Model):
+            flags.update(model.flags)
+            flags.pop("init_from", None)
+        trainer = _Run(
+            model,
+            TrainingArguments(**flags),
+            _columns(train),
+            _columns(valid),
+            data_collator=collate,
+            compute_metrics=self._metrics(),
+            shuffle=self._shuffles,
+        )
+        run = trainer.train()
+        if test is not None:
+            scores = trainer.evaluate(_columns(test))
+            print("test: " + ", ".join(f"{name} {value:.6g}" for name, value in scores.items()))
+        return run
+
+    def _metrics(self):
+        return None
+
+    def _provided(self):
+        return self.train_valid_test_datasets_provider()
+
+    def _datasets(self):
+        found = self._provided()
+        parts: List[object] = list(found) if isinstance(found, tuple) else [found]
+        where = f"{type(self).__name__}.train_valid_test_datasets_provider"
+        if not 1 <= len(parts) <= 4:
+            raise UsageError(
+                f"{where} returns {len(parts)} things; return train, valid, test and what collates samples"
+            )
+        parts += [None] * (4 - len(parts))
+        of_flags = [isinstance(part, DataOfFlags) for part in parts[:3]]
+        if any(of_flags):
+            if not of_flags[0]:
+                raise UsageError(f"{where} returns a dataset of its own and data of the flags; return either")
+            parts[:3] = [None] * 3
+        return parts
+
+    def _model(self):
+        found = self.model_optimizer_lr_scheduler_provider()
+        model, *others = found if isinstance(found, tuple) else (found,)
+        where = f"{type(self).__name__}.model_optimizer_lr_scheduler_provider"
+        for other, flags in zip(others, ("--optimizer, --weight-decay, ...", "--lr, --lr-decay-style, ...")):
+            if other is not None:
+                raise UsageError(f"{where} returns a {type(other).__name__}; return None, and give {flags}")
+        if model is None or isinstance(model, (Model, str, os.PathLike)):
+            return model
+        raise UsageError(
+            f"{where} returns a {type(model).__module__}.{type(model).__name__}; return a tessera.Model, as "
+            "AutoModelForSequenceClassification.from_pretrained(path) of tessera.rapidformer"
+        )
+
+    def _require_forward(self, train, collate) -> None:
+        names: List[str] = []
+        if train is not None and hasattr(train, "__getitem__") and len(train):
+            first = train[0]
+            names = list((collate([first]) if collate is not None else first).keys())
+        where = f"{type(self).__name__}.run_forward_step"
+        require_own_loss(self.run_forward_step, names, where)
+
+
+class Finetuner(_Template):
+    """Trains for so many epochs on samples in a new order for each, and scores what it predicts."""
+
+    _shuffles = True
+
+    def run_compute_metrics(self, model, eval_dataloader):
+        """Scores by name, after each epoch: model(**batch).logits is what was predicted of a batch of
+        eval_dataloader, which has the labels."""
+        raise NotImplementedError
+
+    def _metrics(self):
+        if type(self).run_compute_metrics is Finetuner.run_compute_metrics:
+            return None
+
+        def scores(found: EvalPrediction):
+            predictions = found.predictions if isinstance(found.predictions, dict) else {"logits": found.predictions}
+            labels = found.labels if isinstance(found.labels, dict) else {"labels": found.labels}
+            model = _Predicted(predictions)
+            samples = len(next(iter(predictions.values())))
+            labels = {name: values for name, values in labels.items() if values is not None}
+            return self.run_compute_metrics(model, _EvalLoader(model, labels, samples))
+
+        return scores
+
+    finetune = _Template.train
+
+
+class Pretrainer(_Template):
+    """Trains for so many steps on samples in the order of their dataset."""
+
+    def _provided(self):
+        wanted = self.engine.args
+        steps, batch = wanted.steps or 0, wanted.global_batch_size or 1
+        return self.train_valid_test_datasets_provider([steps * batch, 0, 0])
+
+    pretrain = _Template.train
+
+
+PreTrainer = Pretrainer
