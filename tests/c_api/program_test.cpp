@@ -285,7 +285,7 @@ TEST(CProgram, WhatIsMissingIsSaid) {
     EXPECT_EQ(call.call(what, program_flags(folder, "run"), program), 2);
     return call.error();
   };
-  EXPECT_NE(error_of("plan", mine.program(10, 6)).find("there are train, evaluate"),
+  EXPECT_NE(error_of("plan", mine.program(10, 6)).find("there are train, rapidformer, evaluate"),
             std::string::npos);
   EXPECT_NE(error_of("evaluate", mine.program(10, -1)).find("no dataset to evaluate"),
             std::string::npos);

@@ -81,8 +81,8 @@ struct tessera_program {
   const char* (*problem)(void* user);
 };
 
-/// The same with a program's samples: `what` is "train", or "evaluate", which measures those to
-/// validate on. Features have the names that transformers' models give them, and those that the
+/// The same with a program's samples: `what` is "train", "rapidformer", which shows a run as that
+/// does, or "evaluate", which measures those to validate on. Features have the names that transformers' models give them, and those that the
 /// model does not read are left out, which is told; without datasets the data is that of the flags.
 /// A run saves what was trained before it fails in such a function.
 int tessera_call_with(tessera_run* run, const char* what, const char* flags,
