@@ -18,7 +18,6 @@
 namespace tessera::test {
 namespace {
 
-// [by number]
 /// Three layers on stage 0, all others on stage 1.
 ParallelConfig by_number(const ModelConfig& model) {
   ParallelConfig config;
@@ -26,7 +25,6 @@ ParallelConfig by_number(const ModelConfig& model) {
   config.chunks = chunks_by_layer(model, [](std::int64_t layer) { return layer < 3 ? 0 : 1; });
   return config;
 }
-// [end]
 
 // [by marks]
 /// The first layer of `layers` on stage 0, all others on stage 1.

@@ -1,5 +1,8 @@
 /// Forms that people read: Markdown and manual pages.
 
+#include <algorithm>
+#include <set>
+
 #include "forms.h"
 #include "tessera/base/text.h"
 #include "tessera/base/version.h"
@@ -44,28 +47,89 @@ std::string wrapped(std::string_view text, std::string_view indent) {
   return out + line + "\n";
 }
 
-/// Entries that another page has with the same words: by their text, the page's command.
-using Known = std::map<std::string, std::string>;
+/// A section of a page: the command, and the heading.
+struct Place {
+  std::string command, heading;
+  auto operator<=>(const Place&) const = default;
+};
+
+std::string link_to(const Place& place) {
+  const std::string words = text(place.command, place.heading.empty() ? "" : ": ", place.heading);
+  std::string anchor = replaced(words, ' ', "-");
+  std::erase(anchor, ':');
+  return text("[", words, "](#", anchor, ")");
+}
+
+/// What the pages before have.
+struct Known {
+  std::map<std::string, Place> entries;                // by all words of an entry
+  std::map<std::string, Place> flags;                  // by name
+  std::map<Place, std::vector<std::string>> sections;  // names, in order
+};
 
 std::string key_of(const HelpEntry& entry) {
   return text(entry.name, "|", entry.value, "|", entry.help);
 }
 
-/// The entries that no page before has; of the others their names, and where they are.
-std::string table(const HelpSection& section, const std::string& command, Known& known) {
-  std::string rows;
-  std::map<std::string, std::string> elsewhere;
+/// "Those of X, without `--a`": shorter than a list of most flags of a section; else empty.
+std::string most_of(const Place& place, const std::vector<std::string>& names, const HelpPage& page,
+                    const Known& known) {
+  if (place.heading.empty()) return {};
+  std::set<std::string> here(names.begin(), names.end());
+  for (const HelpSection& section : page.sections) {
+    for (const HelpEntry& entry : section.entries) here.insert(entry.name);
+  }
+  std::string lacks;
+  std::size_t count = 0;
+  for (const std::string& name : known.sections.at(place)) {
+    if (here.contains(name)) continue;
+    lacks += text(" `", name, "`");
+    ++count;
+  }
+  if (count + 3 >= names.size()) return {};
+  return wrapped(text("Those of ", link_to(place), lacks.empty() ? "" : ", without", lacks, "."),
+                 "") +
+         "\n";
+}
+
+/// The entries that no page before has, those of the same words together; of the others their
+/// names, and where they are.
+std::string table(const HelpSection& section, const HelpPage& page, Known& known) {
+  const Place here{page.command, section.heading};
+  std::vector<std::pair<std::string, std::string>> rows;  // flags, help
+  std::map<Place, std::vector<std::string>> elsewhere;
   for (const HelpEntry& entry : section.entries) {
-    const auto [found, is_new] = known.try_emplace(key_of(entry), command);
-    if (is_new || !entry.name.starts_with("-")) {
-      rows += wrapped(text("- ", code(entry), ": ", plain(entry.help)), "  ");
+    const auto [found, is_new] = known.entries.try_emplace(key_of(entry), here);
+    const auto [flag, is_first] = known.flags.try_emplace(entry.name, here);
+    known.sections[here].push_back(entry.name);
+    const bool is_flag = entry.name.starts_with("-");
+    if (is_flag && !is_new) {
+      elsewhere[found->second].push_back(entry.name);
+    } else if (is_flag && !is_first && entry.help == text("`", entry.name.substr(2), "`")) {
+      elsewhere[flag->second].push_back(entry.name);
     } else {
-      elsewhere[found->second] += text(" `", entry.name, "`");
+      const auto same = std::ranges::find(rows, entry.help, [](auto& row) { return row.second; });
+      if (same == rows.end() || !is_flag || entry.help.empty()) {
+        rows.emplace_back(code(entry), entry.help);
+      } else {
+        same->first += ", " + code(entry);
+      }
     }
   }
-  std::string out = rows.empty() ? "" : rows + "\n";
-  for (const auto& [page, names] : elsewhere)
-    out += wrapped(text("As in [", page, "](#", replaced(page, ' ', "-"), "):", names), "") + "\n";
+  std::string out;
+  for (const auto& [flags, help] : rows) out += wrapped(text("- ", flags, ": ", plain(help)), "  ");
+  if (!rows.empty()) out += "\n";
+  std::map<std::string, std::string> single;
+  for (const auto& [place, names] : elsewhere) {
+    const std::string most =
+        place.heading == section.heading ? most_of(place, names, page, known) : "";
+    out += most;
+    for (const std::string& name : names) {
+      if (most.empty()) single[place.command] += text(" `", name, "`");
+    }
+  }
+  for (const auto& [command, names] : single)
+    out += wrapped(text("As in ", link_to({command, ""}), ":", names), "") + "\n";
   return out;
 }
 
@@ -129,7 +193,7 @@ std::string markdown(std::span<const HelpPage> pages) {
         out += text("### ", page.command, ": ", section.heading, "\n\n");
       for (const std::string& line : section.text) out += wrapped(plain(line), "");
       if (!section.text.empty()) out += "\n";
-      if (!section.entries.empty()) out += table(section, page.command, known);
+      if (!section.entries.empty()) out += table(section, page, known);
     }
     while (out.ends_with("\n\n")) out.pop_back();
   }

@@ -18,6 +18,8 @@ constexpr double kRounding = 1e-5;  // sums in another order: docs/internals/des
 constexpr double kBf16 = 2e-3;      // 8 bits of precision; 2e-4 was seen in ten steps
 constexpr double kF16 = 3e-4;       // 11 bits of precision; 3e-5 was seen, no step skipped
 
+constexpr const char* kOtherOrder = "sums in another order";
+
 // clang-format off
 constexpr SwitchRow kRows[] = {
     {"fp32", "--no-bf16 --no-fp16 --no-mixed-precision", "", "", "",
@@ -41,19 +43,19 @@ constexpr SwitchRow kRows[] = {
     {"graph-optimization", "--graph-optimization", "", "", "", "R --onnx-runtime-training",
      "less", "faster (the default)", "", kBits},
     {"no-graph-optimization", "--no-graph-optimization", "", "", "", "without the one above",
-     "more", "slower", "sums in another order", kRounding},
+     "more", "slower", kOtherOrder, kRounding},
     {"dp", "--data-parallel-size", "N", "2", "", "M, D: what the other sizes leave",
-     "activations / N", "1 sum of gradients a step", "sums in another order", kRounding},
+     "activations / N", "1 sum of gradients a step", kOtherOrder, kRounding},
     {"zero-1", "--zero-stage=1", "", "", "",
      "R --zero-1-memory-optimization, OSS; M --use-distributed-optimizer; D stage 1",
      "optimizer / dp", "sends as much as dp; with bf16 three quarters of it",
-     "sums in another order", kRounding},
+     kOtherOrder, kRounding},
     {"zero-2", "--zero-stage=2", "", "", "", "R --zero-2-memory-optimization, OSS+SDP; D stage 2",
      "optimizer and gradients / dp", "sends gradients for each micro-batch",
-     "sums in another order", kRounding},
+     kOtherOrder, kRounding},
     {"zero-3", "--zero-stage=3", "", "", "", "R --zero-3-memory-optimization; D stage 3",
      "parameters, optimizer, gradients / dp", "gathers parameters for each micro-batch, twice",
-     "sums in another order", kRounding},
+     kOtherOrder, kRounding},
     {"fsdp", "--fsdp-memory-optimization", "", "", "", "R --fsdp-memory-optimization; M FSDP",
      "as zero-3", "as zero-3", "as zero-3", kRounding},
     {"fsdp-gather", "--fsdp-gather", "NAME", "step", "zero-3", "FSDP reshard_after_forward",
@@ -63,26 +65,26 @@ constexpr SwitchRow kRows[] = {
      "none to a little", "fewer and longer messages", "", kBits},
     {"tp", "--tensor-model-parallel-size", "N", "2", "", "R, M --tensor-model-parallel-size",
      "parameters and most activations / N", "4 sums of activations a layer",
-     "sums in another order", kRounding},
+     kOtherOrder, kRounding},
     {"sequence-parallel", "--sequence-parallel", "", "", "tp", "M --sequence-parallel",
-     "all activations / N", "the sums of tp in two halves", "sums in another order",
+     "all activations / N", "the sums of tp in two halves", kOtherOrder,
      kRounding},
     {"vocab-emb-dp", "--vocab-emb-dp", "", "", "tp", "MindSpore vocab_emb_dp",
-     "whole tables of embeddings", "no sum of embeddings", "sums in another order",
+     "whole tables of embeddings", "no sum of embeddings", kOtherOrder,
      kRounding},
     {"cp", "--context-parallel-size", "N", "2", "", "M --context-parallel-size",
-     "activations / N", "sends keys and values, or tokens for heads", "sums in another order", kRounding},
+     "activations / N", "sends keys and values, or tokens for heads", kOtherOrder, kRounding},
     {"cp-comm-type", "--cp-comm-type", "NAME", "all_gather", "cp", "M --cp-comm-type",
-     "all_gather: all keys and values", "a2a: sends less where heads are many; p2p: hides it", "sums in another order",
+     "all_gather: all keys and values", "a2a: sends less where heads are many; p2p: hides it", kOtherOrder,
      kRounding},
     {"pp", "--pipeline-model-parallel-size", "N", "2", "", "R, M --pipeline-model-parallel-size",
      "parameters and optimizer / N", "stages wait: several micro-batches for each stage are needed",
-     "sums in another order", kRounding},
+     kOtherOrder, kRounding},
     {"schedule", "--pipeline-schedule", "NAME", "zb-h1", "pp", "M interleaved; zero bubble",
      "how many micro-batches are in flight", "how long stages wait",
-     "sums in another order", kRounding},
+     kOtherOrder, kRounding},
     {"micro-batch-size", "--micro-batch-size", "N", "1", "", "R, M --micro-batch-size",
-     "activations of N samples", "slower where products get small", "sums in another order",
+     "activations of N samples", "slower where products get small", kOtherOrder,
      kRounding},
     {"recompute", "--recompute-granularity=full", "", "", "",
      "R --checkpoint-activations; M --recompute-granularity full",
@@ -123,6 +125,13 @@ std::string needs_text(const SwitchRow& row, std::string_view quote) {
   return out;
 }
 
+/// "0", "1e-05", "2e-03: updates in f32": the page says that 1e-05 is of sums in another order.
+std::string short_numbers(const SwitchRow& row) {
+  const std::string what = row.tolerance == 0 ? "0" : format("%.0e", row.tolerance);
+  const bool is_said = row.numbers[0] == '\0' || std::string_view(row.numbers) == kOtherOrder;
+  return is_said ? what : text(what, ": ", row.numbers);
+}
+
 }  // namespace
 
 std::span<const SwitchRow> switch_table() { return kRows; }
@@ -142,7 +151,7 @@ std::string switches_markdown() {
   for (const SwitchRow& row : kRows)
     out += text("| `", row.name, row.value[0] == '\0' ? "" : text("=", row.value), "` | `",
                 flags_text(row), "`", needs_text(row, "`"), " | ", row.memory, " | ", row.time,
-                " | ", numbers_text(row), " |\n");
+                " | ", short_numbers(row), " |\n");
   return out;
 }
 
