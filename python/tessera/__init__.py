@@ -22,6 +22,7 @@ from ._errors import (
     UsageError,
 )
 from ._library import library as _library
+from ._loop import Loop
 from ._model import Model, Output
 from ._models import Evaluation, Exported, Predictions, evaluate, export, inspect, predict
 from ._plan import Plan, plan
@@ -41,6 +42,7 @@ __all__ = [
     "Evaluation",
     "Exported",
     "InternalError",
+    "Loop",
     "Model",
     "NumericsError",
     "Output",

@@ -53,6 +53,13 @@ def _load() -> ctypes.CDLL:
     )
     function("tessera_model_save", ctypes.c_int, run, model, text)
     function("tessera_model_tokens", ctypes.c_int, run, model, text)
+    loop, listener = ctypes.c_void_p, ctypes.POINTER(Listener)
+    function("tessera_loop_open", loop, run, text, ctypes.c_void_p, listener)
+    function("tessera_loop_free", None, loop)
+    function("tessera_loop_batches", ctypes.c_int, run, loop, ctypes.c_int64)
+    function("tessera_loop_step", ctypes.c_int, run, loop, ctypes.c_int64)
+    function("tessera_loop_predict", ctypes.c_int, run, loop)
+    function("tessera_loop_save", ctypes.c_int, run, loop, text)
     return library
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from typing import Callable, Dict, List, Optional, Tuple
+from contextlib import contextmanager
+from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
 import numpy
 
@@ -87,38 +88,58 @@ class Program:
         self._datasets = (train, valid)
         self._score = score
         self._shuffled = shuffled
+        self._call: Optional[Call] = None
         self._kept: object = None  # what the library reads until the next call
         self._problem = ctypes.create_string_buffer(b"")
         self._failures: List[Tuple[str, BaseException]] = []
 
+    @property
+    def held_out(self) -> Optional[Batches]:
+        return self._datasets[1]
+
     def call(self, call: Call, what: str, flags: dict) -> dict:
+        with self.functions() as struct:
+            return self.during(call, lambda: call.command(what, flags, struct))
+
+    @contextmanager
+    def functions(self) -> Iterator[ctypes.Structure]:
+        """The struct of the library, which calls into this object while it lives."""
         train, valid = self._datasets
-        struct = _Struct(
-            None,
-            -1 if train is None else train.rows.size,
-            -1 if valid is None else valid.rows.size,
-            self._shuffled,
-            train is not None and train.rows.in_order,
-            " ".join(each.digest() for each in self._datasets if each is not None).encode() or None,
-            _READ(lambda _user, *given: self._guarded(call, self._read, given)),
-            _SCORE(lambda _user, *given: self._guarded(call, self._scores, given)) if self._score else _SCORE(),
-            _PROBLEM(lambda _user: ctypes.addressof(self._problem)),
-        )
         try:
-            return call.command(what, flags, struct)
+            yield _Struct(
+                None,
+                -1 if train is None else train.rows.size,
+                -1 if valid is None else valid.rows.size,
+                self._shuffled,
+                train is not None and train.rows.in_order,
+                " ".join(each.digest() for each in self._datasets if each is not None).encode() or None,
+                _READ(lambda _user, *given: self._guarded(self._read, given)),
+                _SCORE(lambda _user, *given: self._guarded(self._scores, given)) if self._score else _SCORE(),
+                _PROBLEM(lambda _user: ctypes.addressof(self._problem)),
+            )
+        finally:
+            self._kept = None
+
+    def during(self, call: Call, work: Callable[[], object]) -> object:
+        """What `work` returns, which runs `call`: meanwhile the functions run in its thread."""
+        self._call = call
+        try:
+            return work()
         except Exception as error:
             for mark, failure in self._failures:
                 if mark in str(error):
                     raise failure from None
             raise
         finally:
+            self._call = None
             self._failures.clear()  # their tracebacks hold this object
-            self._kept = None
 
-    def _guarded(self, call: Call, work: Callable, given: tuple) -> int:
+    def _guarded(self, work: Callable, given: tuple) -> int:
         """In a thread of the library."""
         try:
-            call.in_caller(lambda: work(*given))
+            if self._call is None:
+                raise UsageError("nobody calls, so that samples cannot be read")
+            self._call.in_caller(lambda: work(*given))
             return 0
         except BaseException as failure:
             mark = f"[failure {next(_numbers_of_failures)}]"

@@ -146,13 +146,22 @@ class Trainer:
 
         What a function raises is raised here, once the run has saved.
         """
+        program, flags = self._program_and_flags()
+        if resume is not None:
+            flags["resume"] = os.fspath(resume)
+        call = StepCall(self.callbacks, self.lines)
+        run = call.run(program.call(call, self._command, flags))
+        if run.checkpoint is not None:
+            self.model._trained(run.checkpoint)
+        return run
+
+    def _program_and_flags(self):
+        """The datasets and scores as the library calls them, and all flags."""
         from ._batches import Batches, Lengths
         from ._program import Program
         from ._rows import ENDLESS, rows_of, whole
 
         flags = self._flags()
-        if resume is not None:
-            flags["resume"] = os.fspath(resume)
         train = valid = None
         if self.train_dataset is None and self.eval_dataset is not None:
             raise UsageError("there is an eval_dataset but no train_dataset; give both, or data by flags")
@@ -169,12 +178,8 @@ class Trainer:
                 for rows in both
             ] + [None] * (2 - len(both))
             self._settle(flags, train, lengths)
-        program = Program(train, valid, self._score_of(valid) if self._scores() else None, self.shuffle)
-        call = StepCall(self.callbacks, self.lines)
-        run = call.run(program.call(call, self._command, flags))
-        if run.checkpoint is not None:
-            self.model._trained(run.checkpoint)
-        return run
+        score = self._score_of(valid) if self._scores() else None
+        return Program(train, valid, score, self.shuffle), flags
 
     def evaluate(self, dataset=None) -> Dict[str, float]:
         """The loss over a dataset, by default eval_dataset, and what compute_metrics says of it."""

@@ -77,6 +77,52 @@ FINETUNER = """
     get_logger().info(f"epochs: {[round(line['accuracy'], 3) for line in run.metrics if line['kind'] == 'eval']}")
 """
 
+LOOP = """
+    from functools import partial
+    from tessera.rapidformer import *
+
+    def get_linear_schedule_with_warmup(optimizer, num_warmup_steps, num_training_steps):
+        raise AssertionError("it is a flag")
+
+    args = get_args()
+    table = load_dataset("glue", "mrpc")
+    ids = lambda row: {"input_ids": [2] + [3 + len(word) for word in row["sentence1"].split()] + [1],
+                       "labels": row["label"]}
+    rows = table.map(ids).remove_columns(["idx", "sentence1", "label"])
+    def pad(examples):
+        longest = max(len(one["input_ids"]) for one in examples)
+        out = {"labels": [one["labels"] for one in examples]}
+        out["input_ids"] = [one["input_ids"] + [0] * (longest - len(one["input_ids"])) for one in examples]
+        out["attention_mask"] = [[int(i != 0) for i in row] for row in out["input_ids"]]
+        return out
+
+    engine = RapidformerEngine()
+    finetuner = Finetuner(engine=engine)
+    train_dataloader = finetuner.build_data_loader(rows["train"], pad)
+    eval_dataloader = finetuner.build_data_loader(rows["validation"], pad)
+    model = AutoModelForSequenceClassification.from_pretrained(args.load)
+    lr_scheduler = partial(get_linear_schedule_with_warmup, num_warmup_steps=2, num_training_steps=12)
+    model, optimizer, lr_scheduler = engine.compose(model_obj=model, lr_scheduler_fn=lr_scheduler)
+    metric = load_metric("glue", "mrpc")
+    for epoch in range(args.epochs):
+        model.train()
+        for step, batch in enumerate(train_dataloader):
+            outputs = model(**batch)
+            loss = outputs.loss
+            loss.backward()
+            optimizer.step()
+            lr_scheduler.step()
+            optimizer.zero_grad()
+            print(f"loss {loss.item():.9g}")
+        model.eval()
+        for step, batch in enumerate(eval_dataloader):
+            outputs = model(**batch)
+            predictions = outputs.logits.argmax(dim=-1)
+            metric.add_batch(predictions=engine.gather(predictions), references=engine.gather(batch["labels"]))
+        print(f"epoch {epoch}: {metric.compute()}")
+    model.save_pretrained("saved-model")
+"""
+
 PRETRAINER = """
     from tessera.rapidformer import *
 
@@ -170,6 +216,30 @@ class Rapidformer(unittest.TestCase):
         subprocess.run([RAPIDFORMER, "--task", "causal_lm", *flags, "--save", "command"], check=True, capture_output=True,
                        cwd=self.folder)
         self.assertEqual(self.losses("pretrained"), self.losses("command"))
+
+    def test_a_loop_of_its_own(self):
+        flags = ["--task", "sequence_classification", "--pretrained-model-name-or-path", self.bert, "--data-path",
+                 self.path("glue"), "--data-name", "mrpc", "--epochs", "3", "--micro-batch-size", "8",
+                 "--global-batch-size", "16", "--lr", "2e-2", "--threads", "1"]
+        said = self.run_script(self.script("loop.py", LOOP), *flags)
+        losses = [float(line.split()[1]) for line in said.splitlines() if line.startswith("loss ")]
+        # The same by a Finetuner, with the schedule as flags.
+        self.run_script(self.script("finetune.py", FINETUNER), *flags, "--save", "as-loop", "--lr-decay-style", "linear",
+                        "--lr-warmup-iters", "2", "--lr-decay-iters", "12")
+        self.assertEqual([float(f"{loss:.9g}") for loss in self.losses("as-loop")], losses)
+        self.assertEqual(said.count("accuracy"), 3)
+        with tessera.Model.from_pretrained(self.path("saved-model"), threads=1) as model:
+            self.assertEqual(model.config["classes"], 2)
+        for old, new, says in [
+            ("loss.backward()", "(loss * 2).backward()", "a loss is not computed with"),
+            ("loss.backward()", "loss.item()", "known once backward"),
+            ("model(**batch)", "model(input_ids=[[1]])", "something else than a batch"),
+            ("num_training_steps=12", "num_cycles=2", "num_cycles, which no flag says"),
+            ("model_obj=model", "model_obj=3", "model_obj is a builtins.int; give a tessera.Model"),
+        ]:
+            with self.subTest(new):
+                self.assertIn(old, LOOP)
+                self.assertIn(says, self.run_script(self.script("bad.py", LOOP.replace(old, new)), *flags, code=1))
 
     def test_flags(self):
         args = Args(["--train-iters", "3", "--lr", "2e-5", "--num-layers", "2", "--mixed-precision", "--data-path", "a", "b",

@@ -125,11 +125,33 @@ class RapidformerEngine:
             self.logger.setLevel(logging.INFO)
             self.logger.propagate = False
         self.timers = Timers()
+        self._composed = None
+        self._predictions: dict = {}
         RapidformerEngine._current = self
 
     def args_of_data(self) -> Args:
         """The flags, those of data too, which name files that are there."""
         return Args(self.argv, own_data=False)
+
+    def build_data_loader(self, dataset, collate_fn=None):
+        """As Finetuner.build_data_loader."""
+        from ._own_loop import DataLoader, _Composed
+
+        if self._composed is None or len(self._composed.datasets) == 2:
+            self._composed = _Composed()
+        self._composed.datasets.append(dataset)
+        self._composed.collate = collate_fn or self._composed.collate
+        return DataLoader(self, self._composed, len(self._composed.datasets) - 1)
+
+    def compose(self, model_obj=None, lr_scheduler_fn=None):
+        """The model, and an optimizer and a schedule that do nothing: both are in the compiled step,
+        which loss.backward() runs. Flags say which they are; lr_scheduler_fn may be a functools.partial of
+        transformers' get_linear_schedule_with_warmup."""
+        from ._own_loop import compose
+
+        if self._composed is None:
+            raise UsageError("there is no data yet; call build_data_loader(dataset) first")
+        return compose(self, self._composed, model_obj, lr_scheduler_fn)
 
     @staticmethod
     def gather(values):

@@ -13,7 +13,7 @@ from ._datasets import Dataset
 from ._engine import RapidformerEngine
 from ._forward import require_own_loss
 
-_ROWS = 32  # of a batch of eval_dataloader
+ROWS = 32  # of a batch of eval_dataloader
 
 
 class DataOfFlags:
@@ -31,7 +31,7 @@ def build_train_valid_test_datasets_for_huggingface(*_: object, **__: object):
     return DataOfFlags(), DataOfFlags(), DataOfFlags()
 
 
-def _as_script_wants(array):
+def as_script_wants(array):
     """A tensor of torch where the script has imported it, else numpy's, with torch's `dim`."""
     import sys
 
@@ -60,7 +60,7 @@ class _Predicted:
         self._rows = slice(begin, end)
 
     def __call__(self, **_: object) -> Output:
-        return Output({k: _as_script_wants(v[self._rows]) for k, v in self._predictions.items()})
+        return Output({k: as_script_wants(v[self._rows]) for k, v in self._predictions.items()})
 
     def __getitem__(self, which: int) -> "_Predicted":
         return self
@@ -76,16 +76,16 @@ class _EvalLoader:
         self._model, self._labels, self._samples = model, labels, samples
 
     def __len__(self) -> int:
-        return -(-self._samples // _ROWS)
+        return -(-self._samples // ROWS)
 
     def __iter__(self) -> Iterator[dict]:
-        for begin in range(0, self._samples, _ROWS):
-            end = min(begin + _ROWS, self._samples)
+        for begin in range(0, self._samples, ROWS):
+            end = min(begin + ROWS, self._samples)
             self._model.at(begin, end)
-            yield {name: _as_script_wants(values[begin:end]) for name, values in self._labels.items()}
+            yield {name: as_script_wants(values[begin:end]) for name, values in self._labels.items()}
 
 
-def _columns(dataset):
+def columns_of(dataset):
     """Of a table its columns: rows are as long as the longest."""
     return dataset.columns if isinstance(dataset, Dataset) else dataset
 
@@ -120,6 +120,11 @@ class _Template:
 
     # What it calls.
 
+    def build_data_loader(self, dataset, collate_fn=None) -> "DataLoader":
+        """Batches for a loop of the script's own: of the dataset that trains at the first call, of the
+        one that is held out at the second. Then engine.compose() says the model."""
+        return self.engine.build_data_loader(dataset, collate_fn)
+
     def gather(self, values):
         """What all devices predict: it is gathered already."""
         return values
@@ -140,15 +145,15 @@ class _Template:
         trainer = _Run(
             model,
             TrainingArguments(**flags),
-            _columns(train),
-            _columns(valid),
+            columns_of(train),
+            columns_of(valid),
             data_collator=collate,
             compute_metrics=self._metrics(),
             shuffle=self._shuffles,
         )
         run = trainer.train()
         if test is not None:
-            scores = trainer.evaluate(_columns(test))
+            scores = trainer.evaluate(columns_of(test))
             print("test: " + ", ".join(f"{name} {value:.6g}" for name, value in scores.items()))
         return run
 

@@ -144,4 +144,24 @@ int tessera_model_write(tessera_run* run, tessera_model* model, const char* prom
 int tessera_model_save(tessera_run* run, tessera_model* model, const char* flags);
 /// Text to ids and back: {"text": "..."} gives {"ids": [1, 2]}, and the other way round.
 int tessera_model_tokens(tessera_run* run, tessera_model* model, const char* json);
+
+/// A training loop of the program's own: it says when the next step is. Devices are threads.
+struct tessera_loop;
+/// Compiles what trains and predicts the samples of `program`, with flags of `tessera train`.
+/// `program`, which is copied, and `listener`, which may be null, are called until the loop is freed.
+/// The result: {"batch": 16, "epochs": 3, "steps": 0}, samples of a step, and what flags say of the
+/// length. Null: tessera_error() says why.
+tessera_loop* tessera_loop_open(tessera_run* run, const char* flags, const tessera_program* program,
+                                const tessera_listener* listener);
+void tessera_loop_free(tessera_loop* loop);
+/// The steps that begin in an epoch, counted from 1: [0, 16, 32], the first sample of each.
+int tessera_loop_batches(tessera_run* run, tessera_loop* loop, int64_t epoch);
+/// One step on samples from `first` on: gradients and update. The result: {"step": 1, "loss": 2.5,
+/// "lr": 0.001, "grad_norm": 1.5, "skipped": false}.
+int tessera_loop_step(tessera_run* run, tessera_loop* loop, int64_t first);
+/// What the model predicts now of all samples to validate on, as arrays; the result: {"samples": 8,
+/// "loss": 2.5}.
+int tessera_loop_predict(tessera_run* run, tessera_loop* loop);
+/// The model as transformers loads it, and its tokenizer.
+int tessera_loop_save(tessera_run* run, tessera_loop* loop, const char* folder);
 }

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,5 +24,8 @@ namespace tessera {
 
 /// The code of `work`; what it throws becomes the error of `run`.
 int kept(tessera_run& run, const std::function<int()>& work) noexcept;
+
+/// These become arrays of the run.
+void keep_arrays(tessera_run& run, const std::map<std::string, HostTensor, std::less<>>& tensors);
 
 }  // namespace tessera
