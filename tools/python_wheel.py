@@ -23,6 +23,8 @@ import sys
 import zipfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path.insert(0, os.path.join(ROOT, "tools"))
+from python_keywords import keywords_stub  # noqa: E402
 BUILT = os.path.join(ROOT, "build", "archive", "python", "tessera", "libtessera_c.so")
 SOURCES = os.path.join(ROOT, "python", "tessera")
 # What a wheel for manylinux may expect to find (PEP 600).
@@ -77,6 +79,7 @@ def write_wheel(library: str, folder: str) -> str:
             if name.endswith((".py", ".typed")):
                 path = os.path.join(where, name)
                 files["tessera/" + os.path.relpath(path, SOURCES)] = read(path)
+    files["tessera/_keywords.pyi"] = keywords_stub(library).encode()
     files["tessera/libtessera_c.so"] = read(library)
     info = f"tessera-{version}.dist-info/"
     files[info + "licenses/LICENSE"] = read(os.path.join(ROOT, "LICENSE"))

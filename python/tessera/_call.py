@@ -11,7 +11,7 @@ import json
 import os
 import queue
 import threading
-from typing import Callable, List, Optional
+from typing import Callable, List, Mapping, Optional
 
 from ._errors import UsageError, error_of
 from ._flags import flags_text
@@ -82,9 +82,14 @@ class Call:
         self._answer: queue.SimpleQueue = queue.SimpleQueue()
         self._failure: Optional[BaseException] = None
         self._works = False  # the caller's thread runs what in_caller asked for
-        self._handle = None
+        self._handle: Optional[int] = None
 
-    def command(self, name: str, flags: dict, program: Optional[ctypes.Structure] = None) -> dict:
+    def command(
+        self,
+        name: str,
+        flags: Mapping[str, object],
+        program: Optional[ctypes.Structure] = None,
+    ) -> Any:
         """What a command of `tessera` does, by the flags as keywords; its PATH is that named "".
 
         `program`: a tessera_program, whose samples and scores they are.
@@ -115,7 +120,7 @@ class Call:
                 return result
             raise result
 
-    def __call__(self, work: Callable[[int, object], int]) -> Optional[dict]:
+    def __call__(self, work: Callable[[Optional[int], object], int]) -> Any:
         """Returns the result, once the call has ended. Raises what a callback raised,
         KeyboardInterrupt, or the error of the library."""
         require_own_process()
@@ -168,12 +173,13 @@ class Call:
                 self._do(*text)
                 return False
             if what == "line":
-                if self._failure is None:
+                if self._failure is None and self._on_line is not None:
                     self._on_line(text.decode(errors="replace"))
                 return False
             stop = True
             try:
-                stop = self._failure is not None or bool(self._on_event(json.loads(text)))
+                if self._failure is None and self._on_event is not None:
+                    stop = bool(self._on_event(json.loads(text)))
             finally:
                 self._answer.put(stop)
         except BaseException as failure:  # Ctrl-C too: the run saves first

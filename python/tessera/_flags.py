@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Sequence, Union
+from typing import Mapping
 
 from ._errors import UsageError
 
-Flag = Union[None, bool, int, float, str, os.PathLike, Sequence[Union[int, float, str, os.PathLike]]]
 
-
-def flags_text(flags: dict) -> bytes:
+def flags_text(flags: Mapping[str, object]) -> bytes:
     """Keywords as the library reads them."""
 
     def plain(value: object) -> object:
@@ -22,7 +20,7 @@ def flags_text(flags: dict) -> bytes:
         raise UsageError(f"a flag is {value!r}; give a number, a text, True or False, or a list")
 
     try:
-        return json.dumps(flags, default=plain, allow_nan=False).encode()
+        return json.dumps(dict(flags), default=plain, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:  # nan, a list that holds itself
         if isinstance(error, UsageError):
             raise

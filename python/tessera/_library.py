@@ -38,6 +38,7 @@ def _load() -> ctypes.CDLL:
     function("tessera_run_free", None, run)
     text = ctypes.c_char_p
     function("tessera_call", ctypes.c_int, run, text, text, ctypes.POINTER(Listener))
+    function("tessera_flags", ctypes.c_int, run, text)
     function("tessera_stop", None, run)
     function("tessera_result", ctypes.c_char_p, run)
     function("tessera_error", ctypes.c_char_p, run)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import Callable, Dict, List, Optional, Union
+from typing import Callable, Dict, List, Optional, TYPE_CHECKING, Union
 
 from . import _html
 from ._call import Call
 from ._errors import UsageError
-from ._flags import Flag
+from ._listed import keywords_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from . import _keywords as keywords
 
 Path = Union[str, os.PathLike]
 
@@ -99,8 +104,9 @@ class Predictions:
         return f"<tessera.Predictions of {len(self.rows)} rows: {', '.join(self.columns)}>"
 
 
+@keywords_of("inspect")
 def inspect(
-    path: Path, /, *, lines: Optional[Callable[[str], object]] = print, **flags: Flag
+    path: Path, /, *, lines: Optional[Callable[[str], object]] = print, **flags: Unpack[keywords.Inspect]
 ) -> dict:
     """What is at a path, as `tessera inspect --json`: a run, a checkpoint, a folder of Hugging Face,
     a safetensors file or a graph.
@@ -111,8 +117,9 @@ def inspect(
     return Call(lines).command("inspect", {**flags, "": path})["report"]
 
 
+@keywords_of("export")
 def export(
-    path: Path, /, *, lines: Optional[Callable[[str], object]] = print, **flags: Flag
+    path: Path, /, *, lines: Optional[Callable[[str], object]] = print, **flags: Unpack[keywords.Export]
 ) -> Exported:
     """Writes the model of a run or a checkpoint as transformers loads it, as `tessera export` does.
 
@@ -121,8 +128,9 @@ def export(
     return Exported(Call(lines).command("export", {**flags, "": path}))
 
 
+@keywords_of("evaluate")
 def evaluate(
-    path: Path, /, *, lines: Optional[Callable[[str], object]] = print, **flags: Flag
+    path: Path, /, *, lines: Optional[Callable[[str], object]] = print, **flags: Unpack[keywords.Evaluate]
 ) -> Evaluation:
     """Scores a run, a checkpoint or a folder of Hugging Face on other data, as `tessera evaluate`
     does.
@@ -132,8 +140,9 @@ def evaluate(
     return Evaluation(Call(lines).command("evaluate", {**flags, "": path}))
 
 
+@keywords_of("predict")
 def predict(
-    path: Path, /, *, lines: Optional[Callable[[str], object]] = print, **flags: Flag
+    path: Path, /, *, lines: Optional[Callable[[str], object]] = print, **flags: Unpack[keywords.Predict]
 ) -> Predictions:
     """Predicts the rows of a table by a run, a checkpoint or a folder of Hugging Face, as `tessera
     predict` does; with output=FILE also writes them there.

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Callable, List, Optional
+from typing import Callable, List, Optional, TYPE_CHECKING
 
 from . import _html
 from ._call import Call
-from ._flags import Flag
+from ._listed import keywords_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from . import _keywords as keywords
 
 
 class Plan:
@@ -37,7 +42,8 @@ class Plan:
         return f"<tessera.Plan: {self.report['planned_peak_bytes']} bytes of a device>"
 
 
-def plan(*, lines: Optional[Callable[[str], object]] = print, **flags: Flag) -> Plan:
+@keywords_of("plan")
+def plan(*, lines: Optional[Callable[[str], object]] = print, **flags: Unpack[keywords.Plan]) -> Plan:
     """Plans a run as `tessera plan` does: memory, communication and work, without running it.
 
         plan = tessera.plan(preset="gpt2-small", devices=8, zero_stage=1)

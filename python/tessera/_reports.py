@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import math
-from typing import Callable, Dict, List, Optional
+from typing import Callable, Dict, List, Optional, TYPE_CHECKING
 
 from . import _html
 from ._call import Call
-from ._flags import Flag
+from ._listed import keywords_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from . import _keywords as keywords
 
 
 class Verification:
@@ -104,7 +109,8 @@ def _number(value: Optional[float], without: float) -> float:
     return without if value is None else value  # JSON has neither inf nor nan
 
 
-def verify(*, lines: Optional[Callable[[str], object]] = print, **flags: Flag) -> Verification:
+@keywords_of("verify")
+def verify(*, lines: Optional[Callable[[str], object]] = print, **flags: Unpack[keywords.Verify]) -> Verification:
     """Compares some steps on a mesh with the same on one device, as `tessera verify` does.
 
         tessera.verify(preset="gpt2-tiny", devices=4, tensor_model_parallel_size=2).worst
@@ -117,7 +123,8 @@ def verify(*, lines: Optional[Callable[[str], object]] = print, **flags: Flag) -
     return Verification(Call(lines).command("verify", flags))
 
 
-def bench(*, lines: Optional[Callable[[str], object]] = print, **flags: Flag) -> Benchmark:
+@keywords_of("bench")
+def bench(*, lines: Optional[Callable[[str], object]] = print, **flags: Unpack[keywords.Bench]) -> Benchmark:
     """Measures what switches cost and bring, as `tessera bench` does.
 
         tessera.bench(preset="gpt2-tiny", switches="bf16,zero-1", devices=2).ratios["bf16"]

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Callable, Iterable, List, Optional, Sequence, Union
+from typing import Callable, Iterable, List, Optional, Sequence, TYPE_CHECKING, Union
 
 from . import _html
 from ._call import Call
-from ._flags import Flag
+from ._listed import keywords_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from . import _keywords as keywords
 
 
 class Step:
@@ -127,11 +132,12 @@ class StepCall(Call):
         return Run(result, map(json.loads, self.events))
 
 
+@keywords_of("train")
 def train(
     *,
     callbacks: Callbacks = (),
     lines: Optional[Callable[[str], object]] = print,
-    **flags: Flag,
+    **flags: Unpack[keywords.Train],
 ) -> Run:
     """Trains as `tessera train` does, to the same bits, and returns what came of it.
 

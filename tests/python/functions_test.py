@@ -1,8 +1,11 @@
 """Commands as functions: values that the commands print, and what notebooks show. TESSERA is the command."""
 
+import inspect
 import json
 import math
 import os
+import pydoc
+import re
 import subprocess
 import tempfile
 import threading
@@ -191,6 +194,31 @@ class Functions(unittest.TestCase):
         finally:
             for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
                 del os.environ[name]
+
+    def test_help_lists_flags(self):
+        for call, name in [
+            (tessera.train, "train"),
+            (tessera.plan, "plan"),
+            (tessera.verify, "verify"),
+            (tessera.bench, "bench"),
+            (tessera.inspect, "inspect"),
+            (tessera.export, "export"),
+            (tessera.evaluate, "evaluate"),
+            (tessera.predict, "predict"),
+        ]:
+            said = subprocess.run([COMMAND, name, "--help"], check=True, capture_output=True, text=True).stdout
+            flags = set(re.findall(r"^  --([a-z0-9-]+)", said, re.MULTILINE)) - {"json", "secret-file"}
+            parameters = inspect.signature(call).parameters
+            lines = pydoc.plain(pydoc.render_doc(call)).splitlines()
+            for flag in flags:
+                keyword = flag.replace("-", "_")
+                self.assertIsNone(parameters[keyword].default)
+                listed = [line for line in lines if re.match(rf"      {keyword}[= ]", line)]
+                self.assertEqual(len(listed), 1, (name, flag))
+                self.assertLessEqual(len(listed[0]), 104)
+            if name == "plan":
+                self.assertNotIn("json", parameters)
+        self.assertIn("steps=N  training steps", pydoc.plain(pydoc.render_doc(tessera.train)))
 
     def test_what_a_notebook_shows_of_runs_and_plans(self):
         tree = shown(self.run_of)

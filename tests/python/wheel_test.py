@@ -1,8 +1,10 @@
 """wheel_test.py SOURCE LIBRARY: the wheel of a built library is whole, and trains where it is unpacked."""
 
+import ast
 import base64
 import csv
 import hashlib
+import importlib.util
 import io
 import os
 import subprocess
@@ -12,6 +14,11 @@ import unittest
 import zipfile
 
 SOURCE, LIBRARY = sys.argv[1:3]
+FUNCTIONS = ("train", "plan", "verify", "bench", "inspect", "export", "evaluate", "predict")
+LIST_KEYWORDS = (
+    "import sys, inspect, tessera\n"
+    "for name in sys.argv[1:]: print(*inspect.signature(getattr(tessera, name)).parameters)"
+)
 
 
 class Wheel(unittest.TestCase):
@@ -65,9 +72,57 @@ class Wheel(unittest.TestCase):
         # Of the process: its malloc stays its own.
         self.assertFalse([name for name in names if "mimalloc" in name])
 
-    def test_it_trains_where_it_is_unpacked(self):
+    def test_keywords_have_types(self):
+        stub = ast.parse(self.wheel.read("tessera/_keywords.pyi"))
+        classes = {node.name: node for node in stub.body if isinstance(node, ast.ClassDef)}
+        self.assertEqual(set(classes), {"Run", *map(str.capitalize, FUNCTIONS)})
+
+        def names(of):
+            mine = {line.target.id for line in classes[of].body if isinstance(line, ast.AnnAssign)}
+            bases = {base.id for base in classes[of].bases} - {"TypedDict"}
+            return mine.union(*map(names, bases))
+
+        place = self.unpacked()
+        listed = subprocess.run(
+            [sys.executable, "-B", "-c", LIST_KEYWORDS, *FUNCTIONS],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "PYTHONPATH": place},
+        )
+        for function, line in zip(FUNCTIONS, listed.stdout.splitlines()):
+            keywords = set(line.split()) - {"path", "lines", "callbacks"}
+            self.assertEqual(keywords - names(function.capitalize()), set())
+        self.assertTrue({"steps", "train_iters", "lr", "overwrite"} <= names("Train"))
+        self.assertNotIn("json", names("Plan"))
+
+    def test_types_hold(self):
+        if importlib.util.find_spec("mypy") is None:
+            self.skipTest("no mypy")
+        place = self.unpacked()
+
+        def found(*words):
+            mypy = [sys.executable, "-m", "mypy", "--no-incremental", "--cache-dir", os.devnull]
+            return subprocess.run([*mypy, *words], capture_output=True, text=True, cwd=place).stdout
+
+        self.assertRegex(found("--strict-optional", "-p", "tessera"), "^Success")
+        good = "import tessera\nx: float = tessera.verify(devices=2, lr=1, bf16=True).worst\n"
+        self.assertRegex(found("-c", good), "^Success")
+        for bad, words in [
+            ("tessera.train(stesp=3)", 'Unexpected keyword argument "stesp"'),
+            ("tessera.train(steps='many')", "incompatible type"),
+            ("tessera.export('a', dtype='f64')", "incompatible type"),
+            ("x: str = tessera.inspect('a', digest=True)", "Incompatible types"),
+        ]:
+            self.assertIn(words, found("-c", "import tessera\n" + bad))
+
+    def unpacked(self):
         place = os.path.join(self.folder.name, "unpacked")
         self.wheel.extractall(place)
+        return place
+
+    def test_it_trains_where_it_is_unpacked(self):
+        place = self.unpacked()
         with open(os.path.join(self.folder.name, "text.txt"), "w") as file:
             file.writelines(f"line {i}\n" for i in range(400))
         program = (

@@ -216,9 +216,7 @@ void write_files(const BenchRequest& request, const BenchReport& report) {
 
 ParsedFlags parse_bench(const Arguments& arguments, const OwnFamilies& families,
                         Problems& problems) {
-  std::vector<Flag> flags = field_flags(families);
-  for (Flag& flag : bench_flags()) flags.push_back(std::move(flag));
-  return parse_flags(arguments, flags, problems);
+  return parse_flags(arguments, bench_command_flags(families), problems);
 }
 
 /// Errors: all that is wrong with it.
@@ -233,6 +231,12 @@ BenchRequest asked_bench(ParsedFlags& parsed, Problems& problems, Console& conso
 }
 
 }  // namespace
+
+std::vector<Flag> bench_command_flags(const OwnFamilies& families) {
+  std::vector<Flag> out = field_flags(families);
+  for (Flag& flag : bench_flags()) out.push_back(std::move(flag));
+  return out;
+}
 
 BenchReport bench_here(const Arguments& arguments, Console& console, const std::atomic<bool>& stop,
                        const OwnFamilies& families) {

@@ -9,9 +9,11 @@
 #include <atomic>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tessera/apps/command.h"
 #include "tessera/apps/export_model.h"
+#include "tessera/apps/flags.h"
 #include "tessera/bench/bench_report.h"
 #include "tessera/bench/verify.h"
 #include "tessera/report/inspect.h"
@@ -57,6 +59,16 @@ EvaluatedModel evaluate_here(const Arguments& arguments, Console& console,
 /// Rows that were predicted; --output also writes them.
 PredictionTable predict_here(const Arguments& arguments, Console& console,
                              const OwnFamilies& families = {});
+
+/// The flags of these commands, as --help has them.
+std::vector<Flag> train_flags(const OwnFamilies& families);
+std::vector<Flag> plan_flags(const OwnFamilies& families);
+std::vector<Flag> verify_flags(const OwnFamilies& families);
+std::vector<Flag> bench_command_flags(const OwnFamilies& families);
+std::vector<Flag> inspect_flags(const OwnFamilies& families);
+std::vector<Flag> export_flags(const OwnFamilies& families);
+std::vector<Flag> evaluate_flags(const OwnFamilies& families);
+std::vector<Flag> predict_flags(const OwnFamilies& families);
 
 /// For those functions: --help is refused.
 void refuse_help(bool help);

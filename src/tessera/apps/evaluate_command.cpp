@@ -227,6 +227,14 @@ int evaluate_as_asked(const Arguments& arguments, Console& console, const OwnFam
 
 }  // namespace
 
+std::vector<Flag> evaluate_flags(const OwnFamilies& families) {
+  return evaluation_flags(/*predicts=*/false, families);
+}
+
+std::vector<Flag> predict_flags(const OwnFamilies& families) {
+  return evaluation_flags(/*predicts=*/true, families);
+}
+
 EvaluatedModel evaluate_here(const Arguments& arguments, Console& console,
                              const OwnFamilies& families) {
   const EvaluationAsked asked = read_evaluation(arguments, /*predicts=*/false, families);

@@ -14,19 +14,6 @@ namespace tessera {
 
 namespace {
 
-std::vector<Flag> export_flags() {
-  return {
-      {"output", {}, "FOLDER", "folder for config.json and the weights; made if it does not exist"},
-      {"dtype", {}, "f32|bf16|f16", "dtype of the weights [f32]"},
-      {"max-shard-size",
-       {},
-       "BYTES",
-       "maximum bytes of tensors per file, like 500MB or 5GB; larger models get several files "
-       "[5GB]"},
-      {"overwrite", {}, "", "replace the files of an earlier export"},
-  };
-}
-
 DType dtype_of_words(const std::string& word, Problems& problems) {
   for (const DType dtype : {DType::F32, DType::BF16, DType::F16}) {
     if (word == to_text(dtype)) return dtype;
@@ -77,9 +64,22 @@ void print_export_notices(const ExportedModel& written, Console& console) {
 
 }  // namespace
 
+std::vector<Flag> export_flags(const OwnFamilies&) {
+  return {
+      {"output", {}, "FOLDER", "folder for config.json and the weights; made if it does not exist"},
+      {"dtype", {}, "f32|bf16|f16", "dtype of the weights [f32]"},
+      {"max-shard-size",
+       {},
+       "BYTES",
+       "maximum bytes of tensors per file, like 500MB or 5GB; larger models get several files "
+       "[5GB]"},
+      {"overwrite", {}, "", "replace the files of an earlier export"},
+  };
+}
+
 ExportedTo export_here(const Arguments& arguments, Console& console, const OwnFamilies& families) {
   Problems problems;
-  ParsedFlags parsed = parse_flags(arguments, export_flags(), problems);
+  ParsedFlags parsed = parse_flags(arguments, export_flags({}), problems);
   refuse_help(parsed.help);
   ExportedTo out = export_as_asked(parsed, problems, families);
   print_export_notices(out.model, console);
@@ -88,12 +88,12 @@ ExportedTo export_here(const Arguments& arguments, Console& console, const OwnFa
 
 int export_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
   Problems problems;
-  ParsedFlags parsed = parse_flags(arguments, export_flags(), problems);
+  ParsedFlags parsed = parse_flags(arguments, export_flags({}), problems);
   if (parsed.help) {
     console.out << "tessera export PATH --output FOLDER [FLAG...]\n\n"
                    "PATH is the folder of a run, or a checkpoint. Writes config.json and "
                    "safetensors weights that\nHugging Face's transformers can load.\n\n"
-                << flags_help(export_flags(), console.columns);
+                << flags_help(export_flags({}), console.columns);
     return 0;
   }
   const auto [folder, written] = export_as_asked(parsed, problems, families);

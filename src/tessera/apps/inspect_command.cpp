@@ -13,24 +13,11 @@ namespace tessera {
 
 namespace {
 
-std::vector<Flag> inspect_flags() {
-  return {
-      {"digest",
-       {},
-       "",
-       "print one hash over all tensors, independent of the files they are in",
-       "",
-       false},
-      {"verify", {}, "", "read every byte and compare it with its hash", "", false},
-      {"json", {}, "", "print JSON", "", false},
-  };
-}
-
 void print_inspect_help(Console& console) {
   console.out << "tessera inspect PATH [--digest] [--verify] [--json]\n\n"
                  "PATH is the folder of a run, a checkpoint, a folder of Hugging Face, a "
                  "safetensors file, or a graph written by --dump-dir.\n\n"
-              << flags_help(inspect_flags(), console.columns);
+              << flags_help(inspect_flags({}), console.columns);
 }
 
 Inspected inspect_as_asked(ParsedFlags& parsed, Problems& problems, Console& console,
@@ -62,6 +49,19 @@ Inspected inspect_as_asked(ParsedFlags& parsed, Problems& problems, Console& con
 
 }  // namespace
 
+std::vector<Flag> inspect_flags(const OwnFamilies&) {
+  return {
+      {"digest",
+       {},
+       "",
+       "print one hash over all tensors, independent of the files they are in",
+       "",
+       false},
+      {"verify", {}, "", "read every byte and compare it with its hash", "", false},
+      {"json", {}, "", "print JSON", "", false},
+  };
+}
+
 std::string to_json(const Inspected& inspected) {
   if (inspected.found) return inspected.found->json;
   nlohmann::ordered_json out = nlohmann::ordered_json::object();
@@ -72,14 +72,14 @@ std::string to_json(const Inspected& inspected) {
 
 Inspected inspect_here(const Arguments& arguments, Console& console, const OwnFamilies& families) {
   Problems problems;
-  ParsedFlags parsed = parse_flags(arguments, inspect_flags(), problems);
+  ParsedFlags parsed = parse_flags(arguments, inspect_flags({}), problems);
   refuse_help(parsed.help);
   return inspect_as_asked(parsed, problems, console, families);
 }
 
 int inspect_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
   Problems problems;
-  ParsedFlags parsed = parse_flags(arguments, inspect_flags(), problems);
+  ParsedFlags parsed = parse_flags(arguments, inspect_flags({}), problems);
   if (parsed.help) return print_inspect_help(console), 0;
   const bool as_json = parsed.take_switch("json");
   const Inspected out = inspect_as_asked(parsed, problems, console, families);

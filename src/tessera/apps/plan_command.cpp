@@ -5,6 +5,7 @@
 #include "tessera/apps/buffer_layout.h"
 #include "tessera/apps/check_flag.h"
 #include "tessera/apps/command.h"
+#include "tessera/apps/commands_here.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
 #include "tessera/apps/plan_summary.h"
@@ -72,44 +73,6 @@ std::vector<Flag> flags_that_matter(const std::vector<Flag>& flags) {
     const Field* field = find_field(flag.name).field;  // none: the command's own, or --config
     if (field == nullptr || field->in_plan) out.push_back(flag);
   }
-  return out;
-}
-
-/// The fields, and what this command alone has.
-std::vector<Flag> plan_command_flags(const OwnFamilies& families) {
-  const auto command_switch = [](const char* name, const char* help) {
-    return Flag{name, {}, "", help, "", false};
-  };
-  const auto with_value = [](const char* name, const char* value, const char* help) {
-    return Flag{name, {}, value, help, "", false};
-  };
-  std::vector<Flag> out = field_flags(families);
-  out.insert(
-      out.begin(),
-      {command_switch("json", "print JSON, with everything --verbose prints"),
-       command_switch("verbose",
-                      "print the whole plan: memory, stages, workspaces, collectives, kernels, "
-                      "blocks, compile time"),
-       check_flag(),
-       command_switch("auto", "choose the fastest plan that fits; flags you give are kept"),
-       command_switch("auto-precision", "with --auto: choose the precision too"),
-       memory_margin_flag(),
-       with_value("write-plan", "FILE", "with --auto: write the plan to a file, for train --plan"),
-       with_value("html", "FILE", "with --auto: write the answer as an HTML page"),
-       with_value(
-           "search-mode", "MODE",
-           "instead of a plan: print placements of single ops, found by dynamic_programming, "
-           "recursive_programming or sharding_propagation"),
-       with_value("gpu", "NAME",
-                  "with --device pjrt:cuda: compile the step for this GPU, which need not be here, "
-                  "and print the memory it takes; as \"NVIDIA H100 80GB HBM3\"; with --auto: find "
-                  "a plan that fits as compiled"),
-       command_switch("placements", "print the placement of each value on the mesh"),
-       with_value("schedule-svg", "FILE",
-                  "draw the timeline of each pipeline stage, as an SVG picture"),
-       with_value("minimalloc", "FILE",
-                  "instead of a plan: lay out the buffers of a CSV file in MiniMalloc's format, "
-                  "within --memory-cap, or as small as possible")});
   return out;
 }
 
@@ -283,9 +246,46 @@ void make_plan(const RunConfig& config, const PlanRequest& request, Console& con
 
 }  // namespace
 
+std::vector<Flag> plan_flags(const OwnFamilies& families) {
+  const auto command_switch = [](const char* name, const char* help) {
+    return Flag{name, {}, "", help, "", false};
+  };
+  const auto with_value = [](const char* name, const char* value, const char* help) {
+    return Flag{name, {}, value, help, "", false};
+  };
+  std::vector<Flag> out = field_flags(families);
+  out.insert(
+      out.begin(),
+      {command_switch("json", "print JSON, with everything --verbose prints"),
+       command_switch("verbose",
+                      "print the whole plan: memory, stages, workspaces, collectives, kernels, "
+                      "blocks, compile time"),
+       check_flag(),
+       command_switch("auto", "choose the fastest plan that fits; flags you give are kept"),
+       command_switch("auto-precision", "with --auto: choose the precision too"),
+       memory_margin_flag(),
+       with_value("write-plan", "FILE", "with --auto: write the plan to a file, for train --plan"),
+       with_value("html", "FILE", "with --auto: write the answer as an HTML page"),
+       with_value(
+           "search-mode", "MODE",
+           "instead of a plan: print placements of single ops, found by dynamic_programming, "
+           "recursive_programming or sharding_propagation"),
+       with_value("gpu", "NAME",
+                  "with --device pjrt:cuda: compile the step for this GPU, which need not be here, "
+                  "and print the memory it takes; as \"NVIDIA H100 80GB HBM3\"; with --auto: find "
+                  "a plan that fits as compiled"),
+       command_switch("placements", "print the placement of each value on the mesh"),
+       with_value("schedule-svg", "FILE",
+                  "draw the timeline of each pipeline stage, as an SVG picture"),
+       with_value("minimalloc", "FILE",
+                  "instead of a plan: lay out the buffers of a CSV file in MiniMalloc's format, "
+                  "within --memory-cap, or as small as possible")});
+  return out;
+}
+
 ShownPlan plan_here(const Arguments& arguments, Console& console, const OwnFamilies& families) {
   Problems problems;
-  ParsedFlags parsed = parse_flags(arguments, plan_command_flags(families), problems);
+  ParsedFlags parsed = parse_flags(arguments, plan_flags(families), problems);
   for (const char* flag : {"search-mode", "minimalloc"})
     if (parsed.find(flag) != nullptr)
       problems.add(text("--", flag, " tells no plan; leave it to the command tessera plan"));
@@ -300,7 +300,7 @@ ShownPlan plan_here(const Arguments& arguments, Console& console, const OwnFamil
 
 int plan_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
   Problems problems;
-  const std::vector<Flag> flags = plan_command_flags(families);
+  const std::vector<Flag> flags = plan_flags(families);
   ParsedFlags parsed = parse_flags(arguments, flags, problems);
   if (parsed.help) {
     console.out

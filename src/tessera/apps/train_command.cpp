@@ -67,28 +67,6 @@ struct Starting : TrainCallback {
   void on_memory(const RunMemory&) override { nothing.end(); }
 };
 
-/// The fields, and what makes a plan of them.
-std::vector<Flag> training_flags(const OwnFamilies& families) {
-  std::vector<Flag> out = field_flags(families);
-  out.insert(out.begin(),
-             {{"auto",
-               {},
-               "",
-               "choose the fastest plan that fits this machine; flags you give are kept; see "
-               "tessera plan --auto",
-               "",
-               false},
-              memory_margin_flag(),
-              check_flag(),
-              {"overwrite", {}, "", "replace the run in --output", "", false},
-              {"plan", {}, "FILE", "run a plan written by tessera plan --write-plan", "", false}});
-  for (const char* of_plan : {"write-plan", "html"})
-    out.push_back({of_plan, {}, "FILE", "", "", false, "tessera plan --auto"});
-  out.push_back(secret_file_flag());
-  out.push_back({"auto-precision", {}, "", "", "", false, "tessera plan --auto"});
-  return out;
-}
-
 /// What was asked for, with what a program adds.
 struct TrainRequest {
   RanksCommand command{.name = "train", .config = {}, .problems = {}, .stops = true};
@@ -235,7 +213,7 @@ void show_end(const TrainedRun& run, const TrainRequest& request, Console& conso
 int run_on(Communicator* launched, bool first_here, const TrainRequest& request, Console& console) {
   if (request.asked.help) {
     console.out << "tessera train --preset NAME --data FILE --output FOLDER [FLAG...]\n\n"
-                << flags_help(training_flags(request.command.config.families), console.columns);
+                << flags_help(train_flags(request.command.config.families), console.columns);
     return 0;
   }
   const TrainedRun run = train_on(launched, first_here, request, console);
@@ -290,9 +268,30 @@ std::string notice_of_changed_plan(const RunConfig& config, const std::vector<Se
 
 }  // namespace
 
+std::vector<Flag> train_flags(const OwnFamilies& families) {
+  std::vector<Flag> out = field_flags(families);
+  out.insert(out.begin(),
+             {{"auto",
+               {},
+               "",
+               "choose the fastest plan that fits this machine; flags you give are kept; see "
+               "tessera plan --auto",
+               "",
+               false},
+              memory_margin_flag(),
+              check_flag(),
+              {"overwrite", {}, "", "replace the run in --output", "", false},
+              {"plan", {}, "FILE", "run a plan written by tessera plan --write-plan", "", false}});
+  for (const char* of_plan : {"write-plan", "html"})
+    out.push_back({of_plan, {}, "FILE", "", "", false, "tessera plan --auto"});
+  out.push_back(secret_file_flag());
+  out.push_back({"auto-precision", {}, "", "", "", false, "tessera plan --auto"});
+  return out;
+}
+
 AskedTraining read_training_flags(const Arguments& arguments, const OwnFamilies& families) {
   AskedTraining out;
-  ParsedFlags parsed = parse_flags(arguments, training_flags(families), out.problems);
+  ParsedFlags parsed = parse_flags(arguments, train_flags(families), out.problems);
   out.automatic = parsed.take_switch("auto");
   out.check = parsed.take_switch("check");
   out.memory_margin = take_memory_margin(parsed, out.automatic, out.problems);

@@ -38,11 +38,7 @@ struct VerifyRequest {
 VerifyRequest read_verify_request(const Arguments& arguments, const OwnFamilies& families) {
   VerifyRequest out;
   Problems& problems = out.command.problems;
-  std::vector<Flag> flags = field_flags(families);
-  flags.insert(flags.begin(), Flag{"json", {}, "", "print JSON", "", false});
-  flags.push_back(check_flag());
-  flags.push_back(secret_file_flag());
-  ParsedFlags parsed = parse_flags(arguments, flags, problems);
+  ParsedFlags parsed = parse_flags(arguments, verify_flags(families), problems);
   out.help = parsed.help;
   for (const std::string& word : parsed.words)
     problems.add(text("unexpected '", word, "'; flags begin with --"));
@@ -180,6 +176,14 @@ int print_verified(const Verified& verified, bool as_json, Console& console) {
 }
 
 }  // namespace
+
+std::vector<Flag> verify_flags(const OwnFamilies& families) {
+  std::vector<Flag> out = field_flags(families);
+  out.insert(out.begin(), Flag{"json", {}, "", "print JSON", "", false});
+  out.push_back(check_flag());
+  out.push_back(secret_file_flag());
+  return out;
+}
 
 VerifyReport verify_here(const Arguments& arguments, Console& console,
                          const OwnFamilies& families) {

@@ -88,6 +88,11 @@ struct tessera_program {
 int tessera_call_with(tessera_run* run, const char* what, const char* flags,
                       const tessera_program* program, const tessera_listener* listener);
 
+/// The flags of such a command, as its --help has them; kept as tessera_result():
+/// [{"name": "steps", "also": ["train-iters"], "value": "N", "many": false, "group": "run",
+/// "help": "..."}], where a switch has no value. Returns as tessera_call.
+int tessera_flags(tessera_run* run, const char* what);
+
 /// As an event's answer; from any thread, at any time.
 void tessera_stop(tessera_run* run);
 /// What the step at hand leaves is saved; likewise.

@@ -42,16 +42,17 @@ FunctionResult evaluate_program(const FunctionCall& call);
 struct NamedFunction {
   const char* command;
   Function function;
+  std::vector<Flag> (*flags)(const OwnFamilies& families) = nullptr;  // none: help alone says them
 };
 constexpr NamedFunction kFunctions[] = {
-    {"train", train_function},
-    {"plan", plan_function},
-    {"verify", verify_function},
-    {"bench", bench_function},
-    {"inspect", inspect_function},
-    {"export", export_function},
-    {"evaluate", evaluate_function},
-    {"predict", predict_function},
+    {"train", train_function, train_flags},
+    {"plan", plan_function, plan_flags},
+    {"verify", verify_function, verify_flags},
+    {"bench", bench_function, bench_command_flags},
+    {"inspect", inspect_function, inspect_flags},
+    {"export", export_function, export_flags},
+    {"evaluate", evaluate_function, evaluate_flags},
+    {"predict", predict_function, predict_flags},
     {"rapidformer_flags", rapidformer_flags<FlagsOf::Program>},
     {"rapidformer_flags_of_own_data", rapidformer_flags<FlagsOf::OwnData>},
     {"prepare", printed<prepare_command>},
@@ -66,6 +67,17 @@ constexpr NamedFunction kProgramFunctions[] = {
     {"rapidformer", rapidformer_program},
     {"evaluate", evaluate_program},
 };
+
+/// Errors: there is none.
+const NamedFunction& find_function(std::string_view command,
+                                   std::span<const NamedFunction> functions) {
+  std::vector<std::string> names;
+  for (const NamedFunction& each : functions) {
+    if (command == each.command) return each;
+    names.emplace_back(each.command);
+  }
+  fail(Fault::Usage, "no function '", command, "'; there are ", join(names));
+}
 
 std::string dumped(const ResultJson& json) {
   return json.dump(-1, ' ', false, ResultJson::error_handler_t::replace);
@@ -192,19 +204,31 @@ FunctionResult printed(const FunctionCall& call) {
   return {dumped({{"text", out.str()}}), code};
 }
 
-Function named(std::string_view command, std::span<const NamedFunction> functions) {
-  std::vector<std::string> names;
-  for (const NamedFunction& each : functions) {
-    if (command == each.command) return each.function;
-    names.emplace_back(each.command);
-  }
-  fail(Fault::Usage, "no function '", command, "'; there are ", join(names));
-}
-
 }  // namespace
 
-Function function_of(std::string_view command) { return named(command, kFunctions); }
+Function function_of(std::string_view command) {
+  return find_function(command, kFunctions).function;
+}
 
-Function program_function_of(std::string_view command) { return named(command, kProgramFunctions); }
+Function program_function_of(std::string_view command) {
+  return find_function(command, kProgramFunctions).function;
+}
+
+std::string flags_json(std::string_view command) {
+  ResultJson out = ResultJson::array();
+  const NamedFunction& function = find_function(command, kFunctions);
+  require(function.flags != nullptr, "flags of ", command, " are not listed; see tessera ", command,
+          " --help");
+  for (const Flag& flag : function.flags({})) {
+    if (!flag.elsewhere.empty()) continue;
+    out.push_back({{"name", flag.name},
+                   {"also", flag.also},
+                   {"value", flag.value},
+                   {"many", flag.many},
+                   {"group", flag.group},
+                   {"help", flag.help}});
+  }
+  return dumped(out);
+}
 
 }  // namespace tessera

@@ -32,4 +32,7 @@ Function function_of(std::string_view command);
 /// The same with a program.
 Function program_function_of(std::string_view command);
 
+/// The flags of that command: docs in c_api.h. Errors: likewise.
+std::string flags_json(std::string_view command);
+
 }  // namespace tessera

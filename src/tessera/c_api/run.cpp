@@ -56,6 +56,14 @@ int tessera_call_with(tessera_run* run, const char* what, const char* flags,
   });
 }
 
+int tessera_flags(tessera_run* run, const char* what) {
+  return tessera::kept(*run, [&] {
+    tessera::require(what != nullptr, "no function was given; give a name, as train");
+    run->result = tessera::flags_json(what);
+    return 0;
+  });
+}
+
 const char* tessera_result(const tessera_run* run) {
   return run->result.empty() ? nullptr : run->result.c_str();
 }
