@@ -11,7 +11,7 @@ import json
 import os
 import queue
 import threading
-from typing import Callable, List, Mapping, Optional
+from typing import Any, Callable, List, Mapping, Optional
 
 from ._errors import UsageError, error_of
 from ._flags import flags_text

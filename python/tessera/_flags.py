@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Mapping
+from typing import Mapping, Sequence, Union
 
 from ._errors import UsageError
+
+Flag = Union[None, bool, int, float, str, os.PathLike, Sequence[Union[int, float, str, os.PathLike]]]
 
 
 def flags_text(flags: Mapping[str, object]) -> bytes:

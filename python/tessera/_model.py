@@ -7,7 +7,7 @@ import os
 import queue
 import threading
 from contextlib import contextmanager
-from typing import Dict, Iterator, List, Optional, Sequence, Union
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
 
 from ._arrays import Inputs, arrays_of
 from ._call import Call, require_own_process
@@ -22,7 +22,7 @@ _HUB = "transformers"
 _OURS = "tessera"
 
 
-def _done(run: object) -> Optional[object]:
+def _done(run: object) -> Any:
     """The result of a call, or its error."""
     error = library.tessera_error(run)
     if error is not None:
@@ -127,7 +127,7 @@ class Model:
         flags.md), as preset="gpt2-tiny", vocab_size=50257, seed=1, devices=2. Raises UsageError.
         """
         self.flags = {name: value for name, value in flags.items() if name != "init_from"}
-        self.source: Optional[str] = flags.get("init_from")
+        self.source: Any = flags.get("init_from")
         self._model = None
         self._lock = threading.Lock()
         self._open()
@@ -295,7 +295,7 @@ class Model:
         return f"<tessera.Model {self.config['family']}, {self.config['task']}{of}{closed}>"
 
 
-def _ids(value: object) -> List[int]:
+def _ids(value: Any) -> List[int]:
     plain = value.tolist() if hasattr(value, "tolist") else value
     try:
         out = list(plain)
