@@ -63,12 +63,19 @@ std::string link_to(const Place& place) {
 /// What the pages before have.
 struct Known {
   std::map<std::string, Place> entries;                // by all words of an entry
-  std::map<std::string, Place> flags;                  // by name
+  std::map<std::string, HelpEntry> flags;              // by each name: whose it was first
   std::map<Place, std::vector<std::string>> sections;  // names, in order
 };
 
 std::string key_of(const HelpEntry& entry) {
   return text(entry.name, "|", entry.value, "|", entry.help);
+}
+
+/// Of flags that change nothing; `rapidformer --help` and notices say why.
+std::string without_reason(const std::string& help) {
+  if (help.starts_with("always so: ")) return "accepted; it is always so";
+  if (help.starts_with("ignored with a notice: ")) return "ignored, with a notice that says why";
+  return help;
 }
 
 /// "Those of X, without `--a`": shorter than a list of most flags of a section; else empty.
@@ -98,19 +105,24 @@ std::string table(const HelpSection& section, const HelpPage& page, Known& known
   const Place here{page.command, section.heading};
   std::vector<std::pair<std::string, std::string>> rows;  // flags, help
   std::map<Place, std::vector<std::string>> elsewhere;
+  std::string same_as;  // the command whose flags are this one's by other names
   for (const HelpEntry& entry : section.entries) {
     const auto [found, is_new] = known.entries.try_emplace(key_of(entry), here);
-    const auto [flag, is_first] = known.flags.try_emplace(entry.name, here);
+    const auto flag = known.flags.find(entry.name);
+    const bool is_same =
+        flag != known.flags.end() && entry.help == text("`", flag->second.name.substr(2), "`");
     known.sections[here].push_back(entry.name);
+    for (const std::string& name : entry.names()) known.flags.try_emplace(name, entry);
     const bool is_flag = entry.name.starts_with("-");
     if (is_flag && !is_new) {
       elsewhere[found->second].push_back(entry.name);
-    } else if (is_flag && !is_first && entry.help == text("`", entry.name.substr(2), "`")) {
-      elsewhere[flag->second].push_back(entry.name);
+    } else if (is_same) {
+      same_as = known.entries.at(key_of(flag->second)).command;
     } else {
-      const auto same = std::ranges::find(rows, entry.help, [](auto& row) { return row.second; });
-      if (same == rows.end() || !is_flag || entry.help.empty()) {
-        rows.emplace_back(code(entry), entry.help);
+      const std::string help = without_reason(entry.help);
+      const auto same = std::ranges::find(rows, help, [](auto& row) { return row.second; });
+      if (same == rows.end() || !is_flag || help.empty()) {
+        rows.emplace_back(code(entry), help);
       } else {
         same->first += ", " + code(entry);
       }
@@ -119,6 +131,9 @@ std::string table(const HelpSection& section, const HelpPage& page, Known& known
   std::string out;
   for (const auto& [flags, help] : rows) out += wrapped(text("- ", flags, ": ", plain(help)), "  ");
   if (!rows.empty()) out += "\n";
+  if (!same_as.empty())
+    out += text("All other flags of ", link_to({same_as, ""}),
+                " mean the same, by all their names.\n\n");
   std::map<std::string, std::string> single;
   for (const auto& [place, names] : elsewhere) {
     const std::string most =
