@@ -22,7 +22,7 @@ import turns
 WORK = pathlib.Path("runs/bench")
 MODELS = {
     "gpt2-tiny": {"flags": ["--preset", "gpt2-tiny"], "context": 32, "batch": 16, "steps": 600, "every": 20},
-    "gpt2-small": {"flags": ["--preset", "gpt2-small"], "context": 64, "batch": 4, "steps": 16, "every": 1},
+    "gpt2-small": {"flags": ["--preset", "gpt2-small"], "context": 64, "batch": 1, "steps": 12, "every": 1},
 }
 NAMES = {"command": "`tessera train`", "python": "`tessera.Trainer`"}
 
@@ -80,7 +80,7 @@ def timed(args, model, words, output):
                           stderr=subprocess.PIPE, text=True) as process:
         for line in process.stdout:
             if line.startswith("step ") and "loss" in line:
-                marks.append((int(line.split()[1].split("/")[0]), time.perf_counter()))
+                marks.append((int(line.split()[1].split("/")[0]), time.perf_counter(), cpu_seconds(process.pid)))
         errors = process.stderr.read()
     if process.returncode != 0:
         sys.exit(f"bench: this failed with {process.returncode}: {' '.join(words)}\n{errors[-4000:]}")
@@ -89,7 +89,14 @@ def timed(args, model, words, output):
     shutil.rmtree(output)  # the checkpoint of GPT-2 small is 1.5 GB
     marks = marks[1:]
     between = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(marks, marks[1:])]
-    return {"command": turns.line_of(words), "median": turns.median(between), "inside": turns.median(inside[2:])}
+    cpu = (marks[-1][2] - marks[0][2]) / (marks[-1][0] - marks[0][0])
+    return {"command": turns.line_of(words), "median": turns.median(between), "inside": turns.median(inside[2:]), "cpu": cpu}
+
+
+def cpu_seconds(process):
+    """Of all its threads: what other programs do in the meantime is not in it."""
+    words = pathlib.Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def train(build, text, *flags):
@@ -129,13 +136,15 @@ def values_of(flags):
 
 def table(result):
     lines = [f"# {result['date']}: {result['machine']['cpu']}, {result['model']} from Python", "", *turns.about(result), "",
-             "| | ms a step: median (min to max of rounds) | within the step |", "|---|---|---|"]
+             "| | ms a step: median (min to max of rounds) | within the step | ms of processors a step |", "|---|---|---|---|"]
     for who, name in NAMES.items():
         found = turns.of_contestant(result, who)
-        ms, inside = ([1e3 * run[key] for run in found] for key in ("median", "inside"))
-        lines.append(f"| {name} | {turns.median(ms):.3f} ({min(ms):.3f} to {max(ms):.3f}) | {turns.median(inside):.3f} |")
+        ms, inside, cpu = ([1e3 * run[key] for run in found] for key in ("median", "inside", "cpu"))
+        cells = [f"{turns.median(ms):.3f} ({min(ms):.3f} to {max(ms):.3f})", f"{turns.median(inside):.3f}", f"{turns.median(cpu):.3f}"]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
     python, command = (turns.of_contestant(result, who) for who in ("python", "command"))
-    lines += ["", f"Python / command: {turns.spread(python, command)} of the time, within a round: median (min to max).", ""]
+    used = turns.median(a["cpu"] / b["cpu"] for a, b in zip(python, command))
+    lines += ["", f"Processors, Python / command: {used:.3f}. Python / command: {turns.spread(python, command)} of the time, within a round: median (min to max).", ""]
     return "\n".join(lines)
 
 
