@@ -40,7 +40,7 @@ class Lengths:
 
     def __init__(self, all_rows: Sequence[Rows], flags: Mapping):
         self._rows = all_rows
-        self._context, self._source = flags.get("context"), flags.get("source_context")
+        self._context, self._source = _length_flag(flags, "context"), _length_flag(flags, "source_context")
         self.apart = flags.get("task") == "seq2seq_lm"  # ids are of another text than targets
         self.ids: Optional[int] = None
         self.targets: Optional[int] = None
@@ -75,6 +75,14 @@ class Lengths:
                     return None
                 longest = max(longest, max(lengths, default=0))
         return longest or None
+
+
+def _length_flag(flags: Mapping, name: str) -> Optional[int]:
+    """None also where it is no number, which the library refuses."""
+    try:
+        return int(flags[name]) or None
+    except (KeyError, TypeError, ValueError):
+        return None
 
 
 class Batches:
@@ -224,6 +232,8 @@ class Batches:
 
     def _row(self, name: str, number: int, value: object) -> "numpy.ndarray":
         out = _numbers(value)
+        if out is not None and out.ndim == 3 and name == "pixel_values":  # channels, height, width
+            return out.reshape(-1)
         if out is None or out.ndim > 1:
             shape = "" if out is None else f" of shape {list(out.shape)}"
             raise DataError(

@@ -55,8 +55,8 @@ class _Mapped(Rows):
     def lengths(self, name: str) -> Optional[Iterable]:
         if isinstance(self._dataset, (list, tuple)):
             rows = (sample[name] for sample in self._dataset if is_mapping(sample) and name in sample)
-        elif name in (getattr(self._dataset, "column_names", None) or ()):  # of Hugging Face
-            rows = iter(self._dataset[name])
+        elif getattr(self._dataset, "column_names", None):  # of Hugging Face
+            rows = iter(self._dataset[name] if name in self._dataset.column_names else ())
         else:
             return None
         return (length for length in map(length_of, rows) if length is not None)

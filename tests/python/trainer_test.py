@@ -8,12 +8,14 @@ import signal
 import sqlite3
 import tempfile
 import threading
+import time
 import traceback
 import unittest
 
 import numpy
 
 import tessera
+from tessera.rapidformer import Dataset as Table
 
 TINY = dict(preset="gpt2-tiny", layers=1, vocab_size=65, global_batch_size=4, threads=1, lr=1e-3, lr_warmup_steps=0)
 BERT = dict(preset="bert-tiny", task="sequence_classification", classes=2, layers=1, vocab_size=65, threads=1)
@@ -135,7 +137,8 @@ class Samples(Test):
         rows = texts()
         columns = {name: numpy.stack([row[name] for row in rows]) for name in rows[0]}
         shuffled = self.losses(rows)
-        for kind in [Mapped(rows), ManyAtOnce(rows), columns, [{k: v.tolist() for k, v in r.items()} for r in rows]]:
+        table = Table({name: [row[name].tolist() for row in rows] for name in rows[0]})
+        for kind in [Mapped(rows), ManyAtOnce(rows), columns, table, [{k: v.tolist() for k, v in r.items()} for r in rows]]:
             self.assertEqual(self.losses(kind), shuffled, type(kind))
         in_order = self.losses(rows, shuffle=False, steps=9)  # beyond an epoch
         self.assertNotEqual(in_order[:6], shuffled)
@@ -163,7 +166,11 @@ class Samples(Test):
             full.append({"input_ids": ids, "labels": labels})
         self.assertEqual(self.losses(rows), self.losses(full))
         # As long as the longest, or as context says; what is behind a token is not seen.
-        numpy.testing.assert_allclose(self.losses(rows, context=12), self.losses(rows))
+        numpy.testing.assert_allclose(self.losses(rows, context="12"), self.losses(rows))
+        with self.assertRaisesRegex(tessera.UsageError, "--context"):
+            self.losses(rows, context="twelve")
+        table = Table({name: [row[name] for row in rows] for name in rows[0]})
+        self.assertEqual(self.losses(table), self.losses(rows))
         first = Mapped(rows[3:])  # whose first has 12
         self.losses(first)
         with self.assertRaisesRegex(tessera.DataError, r"sample \d+ .*has 1\d numbers, and rows have 9; .*context=1"):
@@ -183,6 +190,49 @@ class Samples(Test):
         self.assertIn("does not read idx of the dataset, which is left out", said)
         with self.assertRaisesRegex(tessera.DataError, "sample 0 .*'text' is 'abc'"):
             self.losses(rows, remove_unused_columns=False)
+
+    def test_every_head_is_trained_and_predicts(self):
+        n = 10
+        ids = [[(i * 7 + k) % 60 + 1 for k in range(6 + i % 4)] for i in range(n)]
+        mask = [[1] * len(row) for row in ids]
+        rows = [dict(input_ids=ids[i], attention_mask=mask[i]) for i in range(n)]
+        pixels = numpy.random.default_rng(1).normal(size=(n, 1, 8, 8)).astype(numpy.float32)
+        vit = dict(family="vit", task="image_classification", classes=3, image_size=8, image_channels=1, patch_size=4)
+        vit.update(layers=1, heads=2, width=16, preset=None, vocab_size=None)
+        bert = dict(BERT, classes=None)
+        cases = [
+            (dict(bert, task="masked_lm"), [dict(r, labels=r["input_ids"]) for r in rows], (n, 9, 65)),
+            (dict(bert, task="token_classification", classes=4), [dict(r, labels=[k % 4 for k in r["input_ids"]]) for r in rows], (n, 9, 4)),
+            (dict(bert, task="question_answering"), [dict(r, start_positions=1, end_positions=2) for r in rows], {"start": (n, 9), "end": (n, 9)}),
+            (dict(TINY, task="sequence_classification", classes=3), [dict(r, labels=i % 3) for i, r in enumerate(rows)], (n, 3)),
+            (dict(TINY, preset="transformer-tiny", task="seq2seq_lm"), [dict(r, labels=r["input_ids"][:4]) for r in rows], (n, 4, 65)),
+            (dict(BERT, **vit), [dict(pixel_values=pixels[i], labels=i % 3) for i in range(n)], (n, 3)),
+        ]
+        for flags, rows, shape in cases:
+            with self.subTest(flags["task"]):
+                seen = []
+                metrics = lambda p: seen.append(p) or {"mine": 1}
+                one = self.trainer(rows, flags=flags, output=flags["task"], eval_dataset=rows, compute_metrics=metrics, steps=3)
+                losses = one.train().losses
+                shapes = lambda p: {k: v.shape for k, v in p.items()} if isinstance(p, dict) else p.shape
+                self.assertEqual(shapes(seen[0].predictions), shape)
+                self.assertEqual(shapes(one.predict(rows)), shape)
+                other = self.trainer(rows, flags=dict(flags, global_batch_size=5), model=one.model)
+                self.assertAlmostEqual(other.evaluate(rows)["loss"], one.evaluate()["loss"], places=5)
+                numpy.testing.assert_allclose(self.losses(rows, flags=flags, steps=3, devices=2), losses, rtol=1e-5)
+
+    def test_a_dataset_that_changes_its_size(self):
+        class Changing(Mapped):
+            def __getitem__(self, i):
+                if len(self.asked) > 40:
+                    self.rows = self.rows[:2]
+                return super().__getitem__(i)
+
+        with self.assertRaises(IndexError):
+            self.losses(Changing(texts()), steps=50)
+        grown = texts()
+        more = Mapped(grown, lambda i: (grown.append(grown[0]), grown[i])[1])
+        self.assertEqual(self.losses(more), self.losses(texts()))
 
     def test_a_label_is_called_labels(self):
         rows = [{"label" if k == "labels" else k: v for k, v in row.items()} for row in marked()]
@@ -380,6 +430,26 @@ class Ends(Test):
         run = self.trainer(rows, output="saves", steps=12, callbacks=watch).train()
         self.assertTrue(saved[-1])
         self.assertEqual(run.checkpoint, self.path("saves/checkpoints/step-00000012"))
+
+    def test_functions_may_take_longer_than_devices_wait(self):
+        rows, slept = texts(), []
+
+        def slow(_):
+            if len(slept) < 3:
+                slept.append(1)
+                time.sleep(1.5)
+            return {"mine": 1}
+
+        def get(i):
+            slow(i)
+            return rows[i]
+
+        more = dict(devices=2, distributed_timeout=1)
+        self.losses(rows, callbacks=slow, **more)
+        slept.clear()
+        self.losses(Mapped(rows, get), **more)
+        slept.clear()
+        self.losses(rows, eval_dataset=rows[:4], compute_metrics=slow, **more)
 
     def test_two_trainers_at_once(self):
         alone = self.losses(texts(), steps=20)

@@ -7,6 +7,7 @@
 #include "tessera/apps/commands_here.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/instruction_set.h"
+#include "tessera/apps/patient_callback.h"
 #include "tessera/apps/progress.h"
 #include "tessera/apps/slow_start.h"
 #include "tessera/apps/training.h"
@@ -177,6 +178,10 @@ TrainedRun train_on(Communicator* launched, bool first_here, const TrainRequest&
                  console);
   const auto lead = [&](Communicator* world, const Backend& backend) {
     TrainOptions options{request.callbacks, &stop};
+    std::vector<PatientCallback> patient;  // of a program, which may do what it likes in them
+    if (request.stop != nullptr)
+      for (TrainCallback* callback : request.callbacks) patient.emplace_back(*callback, world);
+    for (std::size_t i = 0; i < patient.size(); ++i) options.callbacks[i] = &patient[i];
     if (slow) options.callbacks.push_back(&*slow);  // before the run's first line
     if (request.shown) options.callbacks.push_back(display.get());
     options.callbacks.push_back(&starting);

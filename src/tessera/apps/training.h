@@ -70,8 +70,9 @@ struct TrainedRun {
 
 /// For a program that is no command: as run_training, but what went wrong is thrown, and no signal
 /// is touched. Whoever sets `stop`, a callback too, has the run finish its step and save. Devices
-/// are threads of this process. Beside `callbacks`, `console` shows the run, at times from threads
-/// of its own.
+/// are threads of this process. `callbacks` may take as long as they like; with several devices they
+/// are called in threads of their own, one at a time. Beside them `console` shows the run, at times
+/// from threads of its own.
 ///
 /// Errors: those of the run; Fault::Usage: a launcher started this process as one of several ranks.
 ///         A thread that hangs ends the process, as nothing else could end it.

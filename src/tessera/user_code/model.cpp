@@ -135,7 +135,10 @@ ModelOutput Model::operator()(const Batch& batch) const {
   for (std::size_t i = 0; i < means.size(); ++i)
     if (task_.means[i].weight != 0) weighted.push_back(i);
   const bool one = weighted.size() == 1 && task_.means[weighted[0]].weight == 1;
-  return {one ? Loss(means[weighted[0]]) : Loss(loss_of(task_, means)), measured.predictions};
+  if (one) return {Loss(means[weighted[0]]), measured.predictions};
+  ModelOutput out(Loss(loss_of(task_, means)), measured.predictions);
+  for (const std::size_t i : weighted) out.parts.push_back(means[i]);
+  return out;
 }
 
 ModelOutput Model::with_logits(const Batch& batch) const {

@@ -68,6 +68,8 @@ struct ModelOutput {
   Value operator[](std::string_view name) const;
   Loss loss;
   std::vector<NamedValue> predictions;
+  /// Of model(batch) whose loss is several means, these, of which none is a scalar.
+  std::vector<Mean> parts = {};
 };
 
 /// The model in run_forward_step.
@@ -87,7 +89,8 @@ class Model {
   /// each sample, which is much where all that is held out is predicted.
   ModelOutput with_logits(const Batch& batch) const;
   /// The batch of a program and what transformers' models take where it is not given: types of 0,
-  /// masks of 1, the last place that is not masked. With `labels` those too, which do not count.
+  /// masks of 1, the last place that is not masked; rows of pixels are cut to patches. With
+  /// `labels` those too, which do not count.
   Batch filled(const Batch& batch, bool labels) const;
   /// Logits [b, s, vocabulary] of token ids [b, s], of a model that writes text.
   Value logits(Value ids) const;

@@ -1,6 +1,7 @@
 #include "tessera/user_code/own_run.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "tessera/base/text.h"
@@ -165,11 +166,12 @@ Task OwnRun::task_over(const ModelConfig& config, const ModelFamily& base) const
   of_base.family = base;
   const Task task = task_of(of_base);
   Task out = task;
-  out.means = {{kLossMean}};
+  out.means = loss_means(task);
   if (datasets_.train) take_samples(out, of_base);
   take_judge(out);
-  out.measure = [this, of_base, task, known = out.inputs](const TaskValues& inputs,
-                                                          const Pass& pass) -> Measured {
+  const bool in_parts = out.means.size() > 1;
+  out.measure = [this, of_base, task, in_parts, known = out.inputs](const TaskValues& inputs,
+                                                                    const Pass& pass) -> Measured {
     const std::lock_guard<std::mutex> one_at_a_time(forwarding_);
     const std::int64_t batch = inputs.begin()->second.shape()[0];
     bool called = false;
@@ -180,12 +182,22 @@ Task OwnRun::task_over(const ModelConfig& config, const ModelFamily& base) const
       require(value.shape().ndim() >= 1 && value.shape()[0] == batch, "run_forward_step predicts '",
               name, "' of shape ", value.shape(), ", but the batch has ", batch,
               " samples; return one row per sample: [", batch, ", ...]");
+    if (!functions_.metrics) output.predictions.clear();
+    if (in_parts) return {std::move(output.parts), std::move(output.predictions)};
     const bool validates = !pass.step.valid();
     if (validates && datasets_.valid) require_padding_told(inputs, known, output.loss);
-    if (!functions_.metrics) output.predictions.clear();
     return {{output.loss.mean(batch)}, std::move(output.predictions)};
   };
   return out;
+}
+
+/// A loss of several means is theirs only where it is model(batch): a validation adds up each.
+std::vector<TaskMean> OwnRun::loss_means(const Task& task) const {
+  std::vector<TaskMean> weighted;
+  if (functions_.drops_unread)
+    std::ranges::copy_if(task.means, std::back_inserter(weighted),
+                         [](const TaskMean& mean) { return mean.weight != 0; });
+  return weighted.size() > 1 ? weighted : std::vector<TaskMean>{{kLossMean}};
 }
 
 /// A feature that neither the model nor the program reads would be dropped without a word.

@@ -29,7 +29,8 @@ struct OwnFunctions {
   std::function<NamedMeans(const EvalPrediction& eval)> metrics = nullptr;
   bool shuffled = false;     // samples that train
   bool reads_ahead = false;  // samples of the next step are read while one runs
-  /// `forward` is model(batch): features that the model does not read are left out, which is told.
+  /// `forward` is model(batch): features that the model does not read are left out, which is told,
+  /// and a loss of several means is measured by each of them.
   bool drops_unread = false;
   bool scores_validations = false;  // metrics of each validation, not of those after epochs alone
 };
@@ -45,6 +46,7 @@ class OwnRun {
  private:
   struct Family;
   Task task_over(const ModelConfig& config, const ModelFamily& base) const;
+  std::vector<TaskMean> loss_means(const Task& task) const;
   void take_samples(Task& task, const ModelConfig& config) const;
   static void require_all_read(const TaskValues& inputs, const ModelConfig& model,
                                const Task& task);
