@@ -1,7 +1,7 @@
 # The Python package: python/tessera and the library of the room c_api, which ctypes loads. Of a build it is in
 # build/python, for PYTHONPATH; ./dev wheel makes a wheel of the build that is relocatable.
 add_library(tessera_c SHARED $<TARGET_OBJECTS:tessera_c_api>)
-target_link_libraries(tessera_c PRIVATE tessera_rapidformer)
+target_link_libraries(tessera_c PRIVATE tessera_rapidformer tessera_shard)
 set(SHOWN ${PROJECT_SOURCE_DIR}/cmake/c_api.map)
 target_link_options(tessera_c PRIVATE LINKER:--version-script=${SHOWN} LINKER:--gc-sections)
 set(PYTHON ${PROJECT_BINARY_DIR}/python/tessera)

@@ -10,7 +10,9 @@ Keywords are the flags of the command, with _ for -. help(tessera.train) says mo
 functions too: plan, verify, bench, inspect, export, evaluate, predict, ...
 """
 
+from . import nn, ops
 from ._commands import chart, doctor, prepare, preprocess_data, report, score
+from ._compile import CompiledStep, TransformerOpParallelConfig, compile, place
 from ._errors import (
     CheckpointError,
     DataError,
@@ -21,10 +23,20 @@ from ._errors import (
     ResourceError,
     UsageError,
 )
+from ._graph import Value, gradients, parameter, samples_seen, scope, shard
 from ._library import library as _library
 from ._loop import Loop
 from ._model import Model, Output
 from ._models import Evaluation, Exported, Predictions, evaluate, export, inspect, predict
+from ._optimizers import (
+    Adam,
+    AdamW,
+    AdamWeightDecay,
+    Lamb,
+    ParameterGroup,
+    Sgd,
+    decay_groups,
+)
 from ._plan import Plan, plan
 from ._progress import ProgressBar
 from ._reports import Benchmark, Verification, bench, verify
@@ -34,41 +46,60 @@ from ._trainer import EvalPrediction, Trainer, TrainingArguments
 __version__: str = _library.tessera_version().decode()
 
 __all__ = [
+    "Adam",
+    "AdamW",
+    "AdamWeightDecay",
     "Benchmark",
     "CheckpointError",
+    "CompiledStep",
     "DataError",
     "Error",
     "EvalPrediction",
     "Evaluation",
     "Exported",
     "InternalError",
+    "Lamb",
     "Loop",
     "Model",
     "NumericsError",
     "Output",
+    "ParameterGroup",
     "PeerError",
-    "Predictions",
     "Plan",
+    "Predictions",
     "ProgressBar",
     "ResourceError",
     "Run",
+    "Sgd",
     "Step",
     "Trainer",
     "TrainingArguments",
+    "TransformerOpParallelConfig",
     "UsageError",
+    "Value",
     "Verification",
     "bench",
     "chart",
+    "compile",
+    "decay_groups",
     "doctor",
     "evaluate",
     "export",
+    "gradients",
     "inspect",
+    "nn",
+    "ops",
+    "parameter",
+    "place",
     "plan",
     "predict",
     "prepare",
     "preprocess_data",
     "report",
+    "samples_seen",
+    "scope",
     "score",
+    "shard",
     "train",
     "verify",
 ]

@@ -61,7 +61,31 @@ def _load() -> ctypes.CDLL:
     function("tessera_loop_step", ctypes.c_int, run, loop, ctypes.c_int64)
     function("tessera_loop_predict", ctypes.c_int, run, loop)
     function("tessera_loop_save", ctypes.c_int, run, loop, text)
+    _declare_steps(function)
     return library
+
+
+def _declare_steps(function) -> None:
+    """Graphs, and steps that are compiled from them."""
+    handle, text, code = ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int
+    graphs = ctypes.POINTER(ctypes.c_void_p)
+    function("tessera_graph_new", handle)
+    function("tessera_graph_free", None, handle)
+    function("tessera_graph_call", code, handle, text)
+    function("tessera_graph_text", code, handle)
+    function("tessera_graph_result", text, handle)
+    function("tessera_graph_error", text, handle)
+    function("tessera_graph_calls", text)
+    function("tessera_step_new", handle)
+    function("tessera_step_free", None, handle)
+    function("tessera_step_compile", code, handle, graphs, code, text)
+    function("tessera_step_place", code, handle, graphs, code, text)
+    function("tessera_step_run", code, handle, text, handle, code)
+    function("tessera_step_call", code, handle, text)
+    function("tessera_step_write", code, handle, handle, code)
+    function("tessera_step_read", code, handle, text, handle, ctypes.c_int64)
+    function("tessera_step_result", text, handle)
+    function("tessera_step_error", text, handle)
 
 
 library = _load()

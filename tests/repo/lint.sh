@@ -153,9 +153,10 @@ check_names() {
 }
 
 # ---- Families: a new one is its own files, so no other file of the sources names one. Out of it are those that are about
-# certain models: presets, the words of Megatron-LM's flags, what a peer computes, the tokenizers of transformers' models.
+# certain models: presets, the words of Megatron-LM's flags, what a peer computes, the tokenizers of transformers' models;
+# and the layers of nn, one of which has the name of a family.
 check_families() {
-  local about='/families/|/config/presets|/rapidformer/|/bench/peer\.cpp$|/tokenizers/class_names\.cpp$'
+  local about='/families/|/config/presets|/rapidformer/|/bench/peer\.cpp$|/tokenizers/class_names\.cpp$|/c_api/layer_calls\.cpp$'
   local words
   words=$(for file in src/tessera/models/families/*.cpp; do basename "$file" .cpp; done | paste -sd'|')
   printf '%s\n' "$@" | grep '^src/tessera/' | grep -Ev "$about" | xargs -r grep -nE "\"(${words//_/[-_]})\"|\bk(Hub)?(${words//_/})\b" -i |

@@ -113,7 +113,8 @@ const char* tessera_result(const tessera_run* run);
 /// Peer or Internal. Null: nothing failed. Both live as long as the run.
 const char* tessera_error(const tessera_run* run);
 
-/// Numbers, row-major without gaps. `dtype`: "f32", "i32" or, of what is given, "i64".
+/// Numbers, row-major without gaps. `dtype`: "f32", "i32" or, of what is given, "i64"; of steps also
+/// "f64", "bf16", "f16" and "bool".
 struct tessera_array {
   const char* name;
   const char* dtype;
@@ -169,4 +170,51 @@ int tessera_loop_step(tessera_run* run, tessera_loop* loop, int64_t first);
 int tessera_loop_predict(tessera_run* run, tessera_loop* loop);
 /// The model as transformers loads it, and its tokenizer.
 int tessera_loop_save(tessera_run* run, tessera_loop* loop, const char* folder);
+
+/// A graph that is being written; one thread at a time.
+struct tessera_graph;
+tessera_graph* tessera_graph_new();
+void tessera_graph_free(tessera_graph* graph);
+
+/// Calls a function of C++ by its name: an op, a layer, or what makes inputs, parameters, scopes,
+/// gradients, updates and outputs. {"op": "matmul", "a": "%3", "b": "%4", "trans_b": true, "at":
+/// "net.py:12"}, where "at" may be left out, results in {"values": [{"id": "%5", "shape": [2, 3],
+/// "dtype": "f32"}]}. Returns 0, or a code as tessera_call. Both texts live until the next call.
+int tessera_graph_call(tessera_graph* graph, const char* call);
+/// Its result is the graph in text form, which is no JSON.
+int tessera_graph_text(tessera_graph* graph);
+const char* tessera_graph_result(const tessera_graph* graph);
+const char* tessera_graph_error(const tessera_graph* graph);
+/// All that can be called: [{"name": "matmul", "kind": "ops", "arguments": [{"name": "a"}, ...,
+/// {"name": "trans_b", "default": false}]}, ...]
+const char* tessera_graph_calls();
+
+/// A step of graphs that is compiled and runs on its devices, which are threads; one call at a time.
+struct tessera_step;
+tessera_step* tessera_step_new();
+void tessera_step_free(tessera_step* step);
+
+/// Compiles graphs to programs that share parameters, and gives these their first values. `how` is
+/// {"names": ["train", "predict"], "samples": 32, "flags": {"devices": 2}, ...}: one name for each
+/// graph, and how they are spread (src/tessera/c_api/step_request.h). The first graph says where
+/// all lies. Results in what each device holds, computes and sends, as JSON.
+int tessera_step_compile(tessera_step* step, tessera_graph* const* graphs, int count,
+                         const char* how);
+/// The same without devices, to learn what a search finds: {"mesh": "dp=2", "pins": {"w":
+/// "[-,dp]"}, "search": {"step_seconds": 0.1}}. The step is as it was.
+int tessera_step_place(tessera_step* step, tessera_graph* const* graphs, int count,
+                       const char* how);
+/// Runs a program on all of its inputs. Results in {"arrays": {"loss": {"shape": [], "dtype":
+/// "f32"}}}. Where inputs are wrong nothing has run; after another error the step is of no use.
+int tessera_step_run(tessera_step* step, const char* program, const tessera_array* inputs,
+                     int count);
+/// {"do": "states"} results in arrays as a run; {"do": "save", "path": "FOLDER"} in {"path": "..."};
+/// {"do": "load", "path": "..."}.
+int tessera_step_call(tessera_step* step, const char* call);
+/// Gives parameters other values.
+int tessera_step_write(tessera_step* step, const tessera_array* parameters, int count);
+/// Copies an array of the last call; each can be read once.
+int tessera_step_read(tessera_step* step, const char* name, void* into, int64_t bytes);
+const char* tessera_step_result(const tessera_step* step);
+const char* tessera_step_error(const tessera_step* step);
 }

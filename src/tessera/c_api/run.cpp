@@ -65,9 +65,9 @@ int tessera_flags(tessera_run* run, const char* what) {
 }
 
 const char* tessera_result(const tessera_run* run) {
-  return run->result.empty() ? nullptr : run->result.c_str();
+  return tessera::shown(run->result);
 }
 
 const char* tessera_error(const tessera_run* run) {
-  return run->error.empty() ? nullptr : run->error.c_str();
+  return tessera::shown(run->error);
 }

@@ -2,17 +2,16 @@
 /// One call, and what came of it: what tessera_run is.
 
 #include <atomic>
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "tessera/c_api/c_api.h"
+#include "tessera/c_api/kept.h"
 #include "tessera/tensor/host_tensor.h"
 
-struct tessera_run {
+struct tessera_run : tessera::Kept {
   std::atomic<bool> stop = false, save = false;
-  std::string result, error;  // empty: none
   // Arrays that came of it, each with the memory that it points to.
   std::vector<tessera::HostTensor> tensors;
   std::vector<std::string> names;
@@ -21,9 +20,6 @@ struct tessera_run {
 };
 
 namespace tessera {
-
-/// The code of `work`; what it throws becomes the error of `run`.
-int kept(tessera_run& run, const std::function<int()>& work) noexcept;
 
 /// These become arrays of the run.
 void keep_arrays(tessera_run& run, const std::map<std::string, HostTensor, std::less<>>& tensors);
