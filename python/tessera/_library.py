@@ -60,6 +60,7 @@ def _load() -> ctypes.CDLL:
     function("tessera_loop_batches", ctypes.c_int, run, loop, ctypes.c_int64)
     function("tessera_loop_step", ctypes.c_int, run, loop, ctypes.c_int64)
     function("tessera_loop_predict", ctypes.c_int, run, loop)
+    function("tessera_graph_model", ctypes.c_int, ctypes.c_void_p, text)
     function("tessera_loop_save", ctypes.c_int, run, loop, text)
     _declare_steps(function)
     return library

@@ -51,6 +51,7 @@ _SCORE = ctypes.CFUNCTYPE(
     _POINTER(_I64),
 )
 _PROBLEM = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+_FORWARD = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, _TEXT, _POINTER(ctypes.c_void_p))
 
 
 class _Struct(ctypes.Structure):
@@ -64,6 +65,7 @@ class _Struct(ctypes.Structure):
         ("read", _READ),
         ("score", _SCORE),
         ("problem", _PROBLEM),
+        ("forward", _FORWARD),
     ]
 
 
@@ -84,10 +86,14 @@ class Program:
         valid: Optional[Batches],
         score: Optional[Callable[[Predictions], Dict[str, float]]],
         shuffled: bool,
+        forward: Optional[Callable] = None,
+        kinds: Optional[tuple] = None,
     ):
         self._datasets = (train, valid)
         self._score = score
         self._shuffled = shuffled
+        self._forward = forward
+        self._kinds = kinds  # of the batch and of its values, for `forward`
         self._call: Optional[Call] = None
         self._kept: object = None  # what the library reads until the next call
         self._problem = ctypes.create_string_buffer(b"")
@@ -116,6 +122,9 @@ class Program:
                 _READ(lambda _user, *given: self._guarded(self._read, given)),
                 _SCORE(lambda _user, *given: self._guarded(self._scores, given)) if self._score else _SCORE(),
                 _PROBLEM(lambda _user: ctypes.addressof(self._problem)),
+                _FORWARD(lambda _user, *given: self._guarded(self._write_loss, given))
+                if self._forward
+                else _FORWARD(),
             )
         finally:
             self._kept = None
@@ -159,6 +168,13 @@ class Program:
             feature.numbers = array.ctypes.data
         self._kept = (found, features)
         out[0] = _Features(features, len(found), batches.unmasked)
+
+    def _write_loss(self, handle: int, batch: bytes, out: object) -> None:
+        from ._forward import KINDS, written_loss
+
+        written = written_loss(self._forward, handle, batch, self._kinds or KINDS)
+        self._kept = ctypes.create_string_buffer(written)
+        out[0] = ctypes.addressof(self._kept)
 
     def _scores(self, predictions: object, count: int, scores: object, num_scores: object) -> None:
         found: Predictions = {}

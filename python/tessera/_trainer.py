@@ -96,6 +96,9 @@ class Trainer:
     data_collator    makes of a list of samples a mapping of arrays [samples, ...]
     compute_metrics  makes scores by name of an EvalPrediction, of each validation
     callbacks        functions of a Step, as of tessera.train
+    compute_loss     the loss of a batch, where it is not the model's own: a function of the model and
+                     of values by name, as tessera.compile traces it. It returns a scalar, as of
+                     tessera.nn.cross_entropy(model(**batch).logits, ...), or that and what is predicted
     shuffle          the order in which samples train, anew in each epoch
     lines            hears what the command would print; None: nobody does
 
@@ -106,6 +109,7 @@ class Trainer:
     """
 
     _command = "train"  # as which a run shows itself
+    _batch_kinds: Optional[tuple] = None  # that compute_loss is given
 
     def __init__(
         self,
@@ -117,6 +121,7 @@ class Trainer:
         compute_metrics: Optional[Callable[[EvalPrediction], Dict[str, float]]] = None,
         callbacks: Callbacks = (),
         *,
+        compute_loss: Optional[Callable] = None,
         shuffle: bool = True,
         lines: Optional[Callable[[str], object]] = print,
     ):
@@ -137,6 +142,7 @@ class Trainer:
         self.data_collator = data_collator
         self.compute_metrics = compute_metrics
         self.callbacks = callbacks
+        self.compute_loss = compute_loss
         self.shuffle = shuffle
         self.lines = lines
 
@@ -179,7 +185,7 @@ class Trainer:
             ] + [None] * (2 - len(both))
             self._settle(flags, train, lengths)
         score = self._score_of(valid) if self._scores() else None
-        return Program(train, valid, score, self.shuffle), flags
+        return Program(train, valid, score, self.shuffle, self.compute_loss, self._batch_kinds), flags
 
     def evaluate(self, dataset=None) -> Dict[str, float]:
         """The loss over a dataset, by default eval_dataset, and what compute_metrics says of it."""
@@ -244,7 +250,7 @@ class Trainer:
             return score(predictions)
 
         call = StepCall((), self.lines)
-        found = Program(None, batches, keep, False).call(call, "evaluate", flags)
+        found = Program(None, batches, keep, False, self.compute_loss, self._batch_kinds).call(call, "evaluate", flags)
         if not kept:
             raise KeyboardInterrupt
         return found, _one(without_labels(kept[0])), bool(batches.labels)

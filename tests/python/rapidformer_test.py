@@ -217,6 +217,18 @@ class Rapidformer(unittest.TestCase):
                        cwd=self.folder)
         self.assertEqual(self.losses("pretrained"), self.losses("command"))
 
+    def test_a_loss_of_its_own(self):
+        script = self.script("own.py", FINETUNER.replace("return output_tensor.loss", """
+            import tessera
+            labels = batch["labels"].long().view(-1)
+            return tessera.nn.cross_entropy(output_tensor.logits, labels) * 2 - output_tensor["loss"]"""))
+        flags = ["--task", "sequence_classification", "--pretrained-model-name-or-path", self.bert, "--data-path",
+                 self.path("glue"), "--data-name", "mrpc", "--epochs", "1", "--micro-batch-size", "8",
+                 "--global-batch-size", "16", "--lr", "2e-2", "--threads", "1"]
+        self.run_script(script, *flags, "--save", "own")
+        self.run_script(self.script("models.py", FINETUNER), *flags, "--save", "models")
+        numpy.testing.assert_allclose(self.losses("own"), self.losses("models"), rtol=1e-5)
+
     def test_a_loop_of_its_own(self):
         flags = ["--task", "sequence_classification", "--pretrained-model-name-or-path", self.bert, "--data-path",
                  self.path("glue"), "--data-name", "mrpc", "--epochs", "3", "--micro-batch-size", "8",
@@ -303,9 +315,9 @@ class Rapidformer(unittest.TestCase):
                                    "--threads", "1", code=1)
 
         for old, new, says in [
-            ("return output_tensor.loss", "return output_tensor.loss * 2", "MyFinetuner|the loss.*return model"),
-            ("return output_tensor.loss", "return 3", "MyFinetuner.run_forward_step returns int"),
-            ("return output_tensor.loss", "return batch['labels']", "returns Symbol"),
+            ("return output_tensor.loss", "return 3", "the loss is a int; return model"),
+            ("return output_tensor.loss", "return batch['labels']", "the loss is of shape"),
+            ("return output_tensor.loss", "return batch['lables']", "the batch has no 'lables'; it has"),
             ("return model, None, None", "return model, 3, None", "returns a int; return None, and give --optimizer"),
             ("return model, None, None", "return object(), None, None", "returns a builtins.object; return a tessera"),
             ("return metric.compute()", "return 3", "compute_metrics returned 3"),

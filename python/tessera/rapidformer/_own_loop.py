@@ -9,7 +9,6 @@ from .._errors import UsageError
 from .._loop import Loop
 from .._model import Model, Output
 from .._trainer import Trainer, TrainingArguments
-from ._forward import Symbol, SymbolicBatch
 from ._templates import ROWS, as_script_wants, columns_of
 
 # transformers' functions of a schedule, as flags.
@@ -21,7 +20,25 @@ _SCHEDULES = {
 }
 
 
-class _NumberedSymbol(Symbol):
+class Unread:
+    """A feature of a batch of the loop, which the model reads by itself."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def _same(self, *_: object, **__: object) -> "Unread":
+        return self
+
+    to = cuda = cpu = _same
+
+    def __getattr__(self, name: str):
+        raise UsageError(
+            f"{self._name}.{name}: a batch of build_data_loader is not read by the script; call model(**batch), or "
+            "write a loss of your own in run_forward_step of a Finetuner"
+        )
+
+
+class _Numbered(Unread):
     """Of a batch that trains: its first sample."""
 
     def __init__(self, name: str, number: int):
@@ -29,7 +46,7 @@ class _NumberedSymbol(Symbol):
         self.number = number
 
 
-class _RowsSymbol(Symbol):
+class _Rows(Unread):
     """Of a batch that is predicted: its samples."""
 
     def __init__(self, name: str, rows: slice):
@@ -37,9 +54,9 @@ class _RowsSymbol(Symbol):
         self.rows = rows
 
 
-class _Batch(SymbolicBatch):
-    def __init__(self, values: Dict[str, object]):
-        self._values = values
+class _Batch(dict):
+    def to(self, *_: object) -> "_Batch":
+        return self
 
 
 class StepLoss:
@@ -134,16 +151,16 @@ class DataLoader:
         if self._place == 0:
             self._epoch += 1
             for number in self._composed.opened(self._engine).batches(self._epoch):
-                yield _Batch({name: _NumberedSymbol(name, number) for name in names})
+                yield _Batch({name: _Numbered(name, number) for name in names})
             return
         predictions, labels = self._composed.held_out(self._engine)
         self._engine._predictions = predictions
         count = len(next(iter(predictions.values())))
         for begin in range(0, count, ROWS):
             rows = slice(begin, min(begin + ROWS, count))
-            values: Dict[str, object] = {name: _RowsSymbol(name, rows) for name in names}
+            values: Dict[str, object] = {name: _Rows(name, rows) for name in names}
             values.update({name: as_script_wants(of[rows]) for name, of in labels.items()})
-            yield _Batch({**values, "_rows": _RowsSymbol("_rows", rows)})
+            yield _Batch({**values, "_rows": _Rows("_rows", rows)})
 
     def _names(self):
         first = self._composed.datasets[self._place][0]
@@ -159,9 +176,9 @@ class ComposedModel:
 
     def __call__(self, **features: object):
         for value in features.values():
-            if isinstance(value, _NumberedSymbol):
+            if isinstance(value, _Numbered):
                 return _TrainOutput(StepLoss(self._composed.opened(self._engine), value.number))
-            if isinstance(value, _RowsSymbol):
+            if isinstance(value, _Rows):
                 found = self._engine._predictions
                 return Output({name: as_script_wants(of[value.rows]) for name, of in found.items()})
         raise UsageError(

@@ -11,7 +11,7 @@ from .._train import Run
 from .._trainer import EvalPrediction, Trainer, TrainingArguments
 from ._datasets import Dataset
 from ._engine import RapidformerEngine
-from ._forward import require_own_loss
+from ._forward import ScriptBatch, ScriptValue
 
 ROWS = 32  # of a batch of eval_dataloader
 
@@ -94,6 +94,7 @@ class _Run(Trainer):
     """A Trainer that shows what Rapidformer does."""
 
     _command = "rapidformer"
+    _batch_kinds = (ScriptBatch, ScriptValue)
 
 
 class _Template:
@@ -114,8 +115,9 @@ class _Template:
         return None, None, None
 
     def run_forward_step(self, batch, model):
-        """Returns the loss of a batch: model(**batch).loss. It is called once, with tensors that are
-        not computed yet."""
+        """Returns the loss of a batch: model(**batch).loss, or a scalar that is computed of values, as
+        tessera.compile traces them. It is called once for each program, with tensors that are not
+        computed yet."""
         return model(**batch).loss
 
     # What it calls.
@@ -133,7 +135,6 @@ class _Template:
         """Trains as the flags say; the model is in OUTPUT/hf at the end, as transformers loads it."""
         train, valid, test, collate = self._datasets()
         model = self._model()
-        self._require_forward(train, collate)
         own_data = train is not None
         args = self.engine.args if own_data else self.engine.args_of_data()
         for notice in args._notices:
@@ -149,6 +150,7 @@ class _Template:
             columns_of(valid),
             data_collator=collate,
             compute_metrics=self._metrics(),
+            compute_loss=self._loss(),
             shuffle=self._shuffles,
         )
         run = trainer.train()
@@ -193,13 +195,11 @@ class _Template:
             "AutoModelForSequenceClassification.from_pretrained(path) of tessera.rapidformer"
         )
 
-    def _require_forward(self, train, collate) -> None:
-        names: List[str] = []
-        if train is not None and hasattr(train, "__getitem__") and len(train):
-            first = train[0]
-            names = list((collate([first]) if collate is not None else first).keys())
-        where = f"{type(self).__name__}.run_forward_step"
-        require_own_loss(self.run_forward_step, names, where)
+    def _loss(self):
+        """run_forward_step, where the script has written one."""
+        if type(self).run_forward_step is _Template.run_forward_step:
+            return None
+        return lambda model, batch: self.run_forward_step(batch, model)
 
 
 class Finetuner(_Template):

@@ -62,6 +62,7 @@ struct tessera_score {
   const char* name;
   double value;
 };
+struct tessera_graph;
 /// Samples and scores of a program. Functions are called one at a time, from any thread; one that
 /// fails returns other than 0, and problem() says why. What they give lives until the next call.
 struct tessera_program {
@@ -79,6 +80,12 @@ struct tessera_program {
   int (*score)(void* user, const tessera_prediction* predictions, int64_t count,
                const tessera_score** scores, int64_t* num_scores);
   const char* (*problem)(void* user);
+  /// The loss of a batch, where it is the program's own; null: that of model(batch). `batch`: {"input_ids":
+  /// {"id": "%0", "shape": [8, 16], "dtype": "i32"}, ...}. It writes into `graph`, which it does not
+  /// keep, and sets `out`: {"loss": "%12"}, a scalar, or {"sum": "%10", "count": "%11"}; with
+  /// "predictions", as {"logits": "%9"}. It is called for each program and device, and writes the same
+  /// each time.
+  int (*forward)(void* user, tessera_graph* graph, const char* batch, const char** out);
 };
 
 /// The same with a program's samples: `what` is "train", "rapidformer", which shows a run as that
@@ -185,6 +192,10 @@ int tessera_graph_call(tessera_graph* graph, const char* call);
 int tessera_graph_text(tessera_graph* graph);
 const char* tessera_graph_result(const tessera_graph* graph);
 const char* tessera_graph_error(const tessera_graph* graph);
+/// In tessera_program::forward: what the model computes of features, {"input_ids": "%0", "labels":
+/// "%2"}, by transformers' names: {"loss": value, "sum": value, "count": value, "predictions":
+/// {"logits": value}}, each value {"id": "%5", "shape": ..., "dtype": ...}; loss is sum / count.
+int tessera_graph_model(tessera_graph* graph, const char* features);
 /// All that can be called: [{"name": "matmul", "kind": "ops", "arguments": [{"name": "a"}, ...,
 /// {"name": "trans_b", "default": false}]}, ...]
 const char* tessera_graph_calls();

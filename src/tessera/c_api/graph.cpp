@@ -2,6 +2,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/c_api/c_api.h"
+#include "tessera/c_api/forward.h"
 #include "tessera/c_api/graph_handle.h"
 #include "tessera/ir/print.h"
 
@@ -15,6 +16,14 @@ int tessera_graph_call(tessera_graph* graph, const char* call) {
     const auto json = tessera::CallJson::parse(call, nullptr, /*allow_exceptions=*/false);
     tessera::require(!json.is_discarded(), "the call is no JSON");
     graph->result = graph->graph.call(json).dump();
+    return 0;
+  });
+}
+
+int tessera_graph_model(tessera_graph* graph, const char* features) {
+  return tessera::kept(*graph, [&] {
+    tessera::require(features != nullptr, "no features were given; give JSON");
+    graph->result = tessera::called_model_json(*graph, features);
     return 0;
   });
 }

@@ -74,16 +74,18 @@ std::string unknown_call(const std::string& name) {
 
 CallJson result_of(const std::vector<Value>& values) {
   CallJson list = CallJson::array();
-  for (const Value& value : values) {
-    const Shape& shape = value.shape();
-    list.push_back({{"id", to_text(value.id())},
-                    {"shape", std::vector<std::int64_t>(shape.begin(), shape.end())},
-                    {"dtype", to_text(value.dtype())}});
-  }
+  for (const Value& value : values) list.push_back(value_json(value));
   return {{"values", std::move(list)}};
 }
 
 }  // namespace
+
+CallJson value_json(const Value& value) {
+  const Shape& shape = value.shape();
+  return {{"id", to_text(value.id())},
+          {"shape", std::vector<std::int64_t>(shape.begin(), shape.end())},
+          {"dtype", to_text(value.dtype())}};
+}
 
 std::string CallArguments::name_of(const GraphCall& call) { return std::string(call.name); }
 

@@ -17,7 +17,12 @@ struct GraphCall;
 
 /// A graph that is being written.
 struct OpenGraph {
-  Builder builder;
+  OpenGraph() : own(std::make_unique<Builder>()), builder(*own) {}
+  /// One that somebody else writes too, and that outlives this.
+  explicit OpenGraph(Builder& of) : builder(of) {}
+
+  const std::unique_ptr<Builder> own;
+  Builder& builder;
   std::vector<std::unique_ptr<Scope>> scopes;
   Value samples;            // of samples_seen()
   std::string broken = {};  // what failed when the graph had been changed; empty: nothing
@@ -80,6 +85,9 @@ struct GraphCall {
 std::span<const GraphCall> structure_calls();
 std::span<const GraphCall> op_calls();
 std::span<const GraphCall> layer_calls();
+/// {"id": "%5", "shape": [2, 3], "dtype": "f32"}
+CallJson value_json(const Value& value);
+
 const GraphCall* find_graph_call(std::string_view name);
 
 /// All functions: [{"name": "matmul", "kind": "ops", "arguments": [{"name": "a"}, ...,

@@ -6,6 +6,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/c_api/forward.h"
 #include "tessera/models/family.h"
 
 namespace tessera {
@@ -143,6 +144,16 @@ NamedMeans scores_of(ProgramCalls& calls, const EvalPrediction& eval) {
   return out;
 }
 
+ModelOutput own_forward(ProgramCalls& calls, const Batch& batch, const Model& model) {
+  if (!batch.of_task()) calls.read_by(model.config());
+  tessera_graph graph(batch.values().begin()->second.builder(), model, batch);
+  const std::string features = batch_json(batch);
+  const char* out = nullptr;
+  return calls.call(
+      [&] { return calls.program().forward(calls.user(), &graph, features.c_str(), &out); },
+      [&] { return forward_output(graph, out); });
+}
+
 }  // namespace
 
 OwnFunctions functions_of(const tessera_program& program, ProgramUse use,
@@ -161,7 +172,8 @@ OwnFunctions functions_of(const tessera_program& program, ProgramUse use,
     return {dataset(evaluates), dataset(true)};
   };
   out.provide = [] { return Provided(); };
-  out.forward = [calls, evaluates](const Batch& batch, const Model& model) {
+  out.forward = [calls, evaluates](const Batch& batch, const Model& model) -> ModelOutput {
+    if (calls->program().forward != nullptr) return own_forward(*calls, batch, model);
     if (batch.of_task()) return model.with_logits(batch);
     calls->read_by(model.config());
     return model.with_logits(model.filled(batch, /*labels=*/evaluates));
@@ -169,7 +181,8 @@ OwnFunctions functions_of(const tessera_program& program, ProgramUse use,
   if (program.score != nullptr)
     out.metrics = [calls](const EvalPrediction& eval) { return scores_of(*calls, eval); };
   out.shuffled = program.shuffled != 0;
-  out.reads_ahead = out.drops_unread = out.scores_validations = true;
+  out.reads_ahead = out.scores_validations = true;
+  out.drops_unread = program.forward == nullptr;  // which may read more than the model does
   return out;
 }
 

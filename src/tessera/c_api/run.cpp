@@ -64,10 +64,6 @@ int tessera_flags(tessera_run* run, const char* what) {
   });
 }
 
-const char* tessera_result(const tessera_run* run) {
-  return tessera::shown(run->result);
-}
+const char* tessera_result(const tessera_run* run) { return tessera::shown(run->result); }
 
-const char* tessera_error(const tessera_run* run) {
-  return tessera::shown(run->error);
-}
+const char* tessera_error(const tessera_run* run) { return tessera::shown(run->error); }

@@ -1,0 +1,136 @@
+"""Losses of one's own: compute_loss of a Trainer, run_forward_step of a script of Rapidformer."""
+
+from __future__ import annotations
+
+import json
+from typing import Callable, Dict, Iterator, Mapping, Optional
+
+from ._errors import UsageError, error_of
+from ._graph import Graph, Value
+from ._library import library
+
+
+class _BatchGraph(Graph):
+    """The graph of a batch, which is the library's."""
+
+    def __init__(self, handle: int):
+        self.handle = handle
+        self.scopes = []
+
+    def model(self, features: Dict[str, object]) -> dict:
+        given = json.dumps({name: self._plain(value, name) for name, value in features.items()})
+        self._require(library.tessera_graph_model(self.handle, given.encode()))
+        return json.loads(library.tessera_graph_result(self.handle))
+
+
+class ModelLoss(Value):
+    """The model's own loss, a mean: as it is, batches weigh as much as counts in each."""
+
+    __slots__ = ("parts",)
+
+
+class ModelOutput(Mapping):
+    """What model(**batch) computes: output.loss, output.logits; also by name or place."""
+
+    def __init__(self, loss: ModelLoss, predictions: Dict[str, Value]):
+        self._values: Dict[str, Value] = {"loss": loss, **predictions}
+
+    def __getattr__(self, name: str) -> Value:
+        if name in self._values:
+            return self._values[name]
+        raise AttributeError(f"there is no {name}; there are {', '.join(self._values)}")
+
+    def __getitem__(self, which: object) -> Value:
+        return list(self._values.values())[which] if isinstance(which, int) else self._values[which]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+
+class TracedModel:
+    """The model in a function that writes the loss of a batch: model(**batch)."""
+
+    def __init__(self, graph: _BatchGraph):
+        self._graph = graph
+        self.last: Optional[ModelOutput] = None
+
+    def __call__(self, **features: object) -> ModelOutput:
+        for name, value in features.items():
+            if not isinstance(value, Value):
+                raise UsageError(f"model(**batch): {name} is a {type(value).__name__}; give values of the batch")
+        found = self._graph.model(features)
+        loss = ModelLoss(self._graph, found["loss"], "the loss")
+        loss.parts = {"sum": found["sum"]["id"], "count": found["count"]["id"]}
+        predictions = {k: Value(self._graph, v, k) for k, v in found["predictions"].items()}
+        self.last = ModelOutput(loss, predictions)
+        return self.last
+
+    def __getitem__(self, which: int) -> "TracedModel":
+        return self
+
+
+class TracedBatch(Mapping):
+    """Values by name: **batch, batch["labels"]; next(batch) is the batch itself."""
+
+    def __init__(self, values: Dict[str, Value]):
+        self._values = values
+
+    def __getitem__(self, name: str) -> Value:
+        if name not in self._values:
+            raise KeyError(f"the batch has no {name!r}; it has {', '.join(self._values)}")
+        return self._values[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __next__(self) -> "TracedBatch":
+        return self
+
+    def to(self, *_: object) -> "TracedBatch":
+        return self
+
+
+KINDS = (TracedBatch, Value)
+
+
+def written_loss(function: Callable, handle: int, batch: bytes, kinds: tuple) -> bytes:
+    """Calls function(model, batch) on a graph of the library; what it returned, as tessera_program::
+    forward sets it."""
+    graph = _BatchGraph(handle)
+    of_batch, of_value = kinds
+    values = {name: of_value(graph, made, name) for name, made in json.loads(batch).items()}
+    model = TracedModel(graph)
+    with graph:
+        found = function(model, of_batch(values))
+    loss, predictions = _parts(found, model)
+    out: Dict[str, object] = dict(loss.parts) if isinstance(loss, ModelLoss) else {"loss": loss._id}
+    out["predictions"] = {name: value._id for name, value in predictions.items()}
+    return json.dumps(out).encode()
+
+
+def _parts(found: object, model: TracedModel):
+    """The loss, and what is predicted: what the function returned, or the model's last call."""
+    predictions: Optional[Mapping] = None
+    if isinstance(found, tuple) and len(found) == 2:
+        found, predictions = found
+    if isinstance(found, Mapping):
+        predictions = found if predictions is None else predictions
+        found = found.get("loss")
+    if not isinstance(found, Value):
+        raise UsageError(
+            f"the loss is a {type(found).__name__}; return model(**batch).loss, or a scalar that is computed of "
+            "values of the batch"
+        )
+    if predictions is None:
+        predictions = model.last or {}
+    named = {name: value for name, value in predictions.items() if name != "loss"}
+    for name, value in named.items():
+        if not isinstance(value, Value):
+            raise UsageError(f"what is predicted as {name!r} is a {type(value).__name__}; give a value")
+    return found, named
