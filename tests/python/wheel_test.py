@@ -61,9 +61,11 @@ class Wheel(unittest.TestCase):
 
     def test_it_has_the_modules_and_libraries_but_none_of_the_system(self):
         names = self.wheel.namelist()
-        modules = os.listdir(os.path.join(SOURCE, "python", "tessera"))
-        for name in modules:
-            self.assertTrue("tessera/" + name in names or name == "__pycache__", name)
+        package = os.path.join(SOURCE, "python", "tessera")
+        for where, _, files in os.walk(package):
+            for name in files:
+                path = os.path.relpath(os.path.join(where, name), package)
+                self.assertTrue("tessera/" + path in names or "__pycache__" in path, path)
         for name in ("tessera/__init__.py", "tessera/py.typed", "tessera/libtessera_c.so"):
             self.assertIn(name, names)
         libraries = [name for name in names if name.startswith("tessera.libs/")]
