@@ -131,6 +131,8 @@ class Call:
         def call() -> None:
             try:
                 work(self._handle, ctypes.byref(listener))
+            except BaseException as failure:  # of Python, about the call
+                self._failure = self._failure or failure
             finally:
                 self._inbox.put(None)
 

@@ -12,6 +12,7 @@ import unittest
 import numpy
 
 import tessera
+from tessera._call import Call
 
 COMMAND = os.environ["TESSERA"]
 TINY = dict(preset="gpt2-tiny", layers=1, eval_iters=1, threads=1)
@@ -173,6 +174,13 @@ class Train(unittest.TestCase):
                 os._exit(0 if "forked" in str(error) else 2)
             os._exit(1)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def test_what_fails_in_the_thread_of_a_call_is_raised(self):
+        def fails(_run, _listener):
+            raise MemoryError("of a copy")
+
+        with self.assertRaisesRegex(MemoryError, "of a copy"):
+            Call()(fails)
 
     def test_keywords_of_every_kind(self):
         run = self.train(
