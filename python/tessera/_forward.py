@@ -5,19 +5,22 @@ from __future__ import annotations
 import json
 from typing import Callable, Dict, Iterator, Mapping, Optional
 
-from ._errors import UsageError, error_of
+from ._errors import UsageError
 from ._graph import Graph, Value
 from ._library import library
 
 
 class _BatchGraph(Graph):
-    """The graph of a batch, which is the library's."""
+    """The graph of a batch, which is the library's, and only while the function runs."""
 
     def __init__(self, handle: int):
         self.handle = handle
         self.scopes = []
+        self.ended = False
 
     def model(self, features: Dict[str, object]) -> dict:
+        if self.ended:
+            raise UsageError("the model is called after the function of its batch has returned; call it in there")
         given = json.dumps({name: self._plain(value, name) for name, value in features.items()})
         self._require(library.tessera_graph_model(self.handle, given.encode()))
         return json.loads(library.tessera_graph_result(self.handle))
@@ -106,11 +109,15 @@ def written_loss(function: Callable, handle: int, batch: bytes, kinds: tuple) ->
     of_batch, of_value = kinds
     values = {name: of_value(graph, made, name) for name, made in json.loads(batch).items()}
     model = TracedModel(graph)
-    with graph:
-        found = function(model, of_batch(values))
+    try:
+        with graph:
+            found = function(model, of_batch(values))
+    finally:
+        graph.ended = True
     loss, predictions = _parts(found, model)
-    out: Dict[str, object] = dict(loss.parts) if isinstance(loss, ModelLoss) else {"loss": loss._id}
-    out["predictions"] = {name: value._id for name, value in predictions.items()}
+    of_loss = graph._plain(loss, "the loss")
+    out: Dict[str, object] = dict(loss.parts) if isinstance(loss, ModelLoss) else {"loss": of_loss}
+    out["predictions"] = {name: graph._plain(value, f"prediction {name!r}") for name, value in predictions.items()}
     return json.dumps(out).encode()
 
 
@@ -129,6 +136,10 @@ def _parts(found: object, model: TracedModel):
         )
     if predictions is None:
         predictions = model.last or {}
+    if not isinstance(predictions, Mapping):
+        raise UsageError(
+            f'what is predicted is a {type(predictions).__name__}; return it by name, as loss, {{"logits": logits}}'
+        )
     named = {name: value for name, value in predictions.items() if name != "loss"}
     for name, value in named.items():
         if not isinstance(value, Value):

@@ -86,6 +86,7 @@ class Losses(unittest.TestCase):
             (lambda model, batch: model(**batch).logits, r"the loss is of shape \[8,2\]"),
             (lambda model, batch: model(input_ids=[[1]]).loss, "input_ids is a list; give values of the batch"),
             (lambda model, batch: (model(**batch).loss, {"a": 3}), "predicted as 'a' is a int"),
+            (lambda model, batch: (model(**batch).loss, batch["labels"]), "what is predicted is a Value; return it by"),
             (lambda model, batch: model(**batch).hidden, "there is no hidden; there are loss, logits"),
             (lambda model, batch: tessera.ops.relu(batch["no"]), "the batch has no 'no'"),
         ]:
@@ -95,6 +96,23 @@ class Losses(unittest.TestCase):
             self.trainer(lambda model, batch: 1 / 0).train()
         with self.assertRaisesRegex(tessera.UsageError, "weight"):
             self.trainer(own, ROWS).train()
+
+    def test_what_outlives_its_function(self):
+        kept = []
+
+        def first_loss(model, batch):
+            kept.append((model, dict(batch), scalar(model, batch)))
+            return kept[0][2]
+
+        def first_prediction(model, batch):
+            return scalar(model, batch), {"one": kept[0][2]}
+
+        for loss in (first_loss, first_prediction):
+            with self.assertRaisesRegex(tessera.UsageError, "of another graph"):
+                self.trainer(loss).train()
+        model, batch, _ = kept[0]
+        with self.assertRaisesRegex(tessera.UsageError, "called after the function"):
+            model(**batch)
 
 
 if __name__ == "__main__":
