@@ -36,6 +36,8 @@ def to_numpy(name: str, value: object):
         ) from None
     if not isinstance(array, numpy.ndarray):
         raise UsageError(f"{name} is {type(value).__name__}, which is no array; give one of numpy")
+    if isinstance(array, numpy.ma.MaskedArray):
+        raise UsageError(f"{name} is a masked array; fill it, as by {name}.filled(0)")
     if array.dtype.kind not in "biuf":
         raise UsageError(f"{name} is of dtype {array.dtype}; give whole numbers or float32")
     return array

@@ -323,6 +323,8 @@ def _numbers(value: object) -> Optional["numpy.ndarray"]:
     """An array of int64, uint64 or a float; None: it is none of numbers."""
     if isinstance(value, (str, bytes)) or value is None or is_mapping(value):
         return None
+    if isinstance(value, numpy.ma.MaskedArray):
+        raise DataError("the dataset has a masked array; fill it, as by x.filled(0)")
     if hasattr(value, "detach"):  # a tensor of torch
         value = value.detach()
     try:

@@ -215,12 +215,12 @@ class Trainer:
         )
 
     def _batches(self, kind, rows, lengths, keeps_labels: bool):
+        if rows.size == 0:
+            raise_empty()
         return kind(rows, lengths, self.data_collator, self.args.remove_unused_columns, keeps_labels)
 
     def _settle(self, flags: Dict[str, Flag], batches, lengths) -> None:
         """Sizes that the first sample says."""
-        if batches.rows.size == 0:
-            raise_empty()
         batches.take([0])
         if lengths.targets is not None:
             flags.setdefault("context", lengths.targets)

@@ -106,6 +106,8 @@ class Models(unittest.TestCase):
             OfDlpack(self.ids),
         ]:
             self.assertTrue(numpy.array_equal(self.model(input_ids=given).logits, wanted), type(given))
+        masked = numpy.ma.MaskedArray(self.ids, self.ids == self.ids[0, 0])
+        self.refused(lambda: self.model(input_ids=masked), "input_ids is a masked array")
         some = self.model(input_ids=self.ids[:, ::2]).logits
         self.assertTrue(numpy.array_equal(some, self.model(input_ids=self.ids[:, ::2].copy()).logits))
 

@@ -604,6 +604,11 @@ class Scores(Test):
             tessera.TrainingArguments(lr=1, learning_rate=1)
         with self.assertRaisesRegex(tessera.DataError, "no samples"):
             self.trainer(texts()).evaluate([])
+        with self.assertRaisesRegex(tessera.DataError, "no samples"):
+            self.trainer(texts(), eval_dataset=[], steps=1).train()
+        masked = numpy.ma.MaskedArray(range(16), [0] * 15 + [1])
+        with self.assertRaisesRegex(tessera.DataError, "masked array"):
+            self.trainer([{"input_ids": masked, "labels": masked}] * 8, steps=1).train()
         with self.assertRaisesRegex(tessera.CheckpointError, "nowhere"):
             self.trainer(texts(), model=self.path("nowhere"), steps=1).train()
 
