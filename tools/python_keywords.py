@@ -4,7 +4,7 @@ import ctypes
 import json
 import textwrap
 
-NOT_OURS = ("json", "secret-file")  # of the command alone
+NOT_OURS = ("json",)  # of the command alone
 COMMANDS = ("train", "plan", "verify", "bench", "inspect", "export", "evaluate", "predict")
 RUN = COMMANDS[:4]  # they share most
 WHOLE, REAL = ("N", "SECONDS", "ID"), ("NUMBER", "FRACTION", "PERCENT")

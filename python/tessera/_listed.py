@@ -10,7 +10,7 @@ from typing import Any, Callable, List, TypeVar
 from ._library import library
 
 _COLUMNS = 100
-_NOT_OURS = ("json", "secret-file")  # of the command alone
+_NOT_OURS = ("json",)  # of the command alone
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

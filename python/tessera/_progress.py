@@ -32,6 +32,8 @@ class ProgressBar:
         self._handle = None  # of what a notebook displays
 
     def __call__(self, step: Step) -> None:
+        if step.steps == 0:  # a rank that does not lead, which does not know them
+            return
         now = time.monotonic()
         if self._done is None or step.number <= self._done:
             self._begun, self._first = now - step.seconds, step.number - 1

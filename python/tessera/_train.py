@@ -20,7 +20,7 @@ class Step:
     """What a callback is told of a step that was done.
 
     number       steps done, this one included
-    steps        of the whole run
+    steps        of the whole run; 0 on ranks that do not lead
     loss         mean of the batch; nan if the step was skipped for inf or nan
     lr           learning rate of this step
     grad_norm    of all gradients, before clipping
@@ -69,13 +69,15 @@ class Run:
     output      folder of the run
     checkpoint  folder of the newest checkpoint that this call saved; None: it saved none
     summary     a dict, as summary.json
-    ending      "finished", "interval" (by exit_interval) or "stopped" (by a callback)
+    ending      "finished", "interval" (by exit_interval) or "stopped" (by a callback, or another rank)
+    rank        of this process, where a launcher started it as one of several; else 0
     """
 
     def __init__(self, result: dict, events: Iterable[dict]):
         self.output: str = result["output"]
         self.summary: dict = result["summary"]
         self.ending: str = result["ending"]
+        self.rank: int = result.get("rank", 0)
         self.metrics: List[dict] = []
         self.checkpoint: Optional[str] = None
         for event in events:
@@ -151,7 +153,8 @@ def train(
                waits; step.stop() ends the run, and step.save() saves it.
     lines      is called with each line that the command would print; None: nobody is.
 
-    Devices are threads of this process. Ctrl-C finishes the step at hand, saves, and raises
+    Devices are threads of this process; or its ranks are processes that each call this alike, where
+    `tessera launch -n 4 -- python3 train.py`, torchrun or mpirun started them. Ctrl-C finishes the step at hand, saves, and raises
     KeyboardInterrupt; an exception of a callback does the same and is raised. A wrong flag or file
     raises a tessera.Error: UsageError, DataError, ...
     """

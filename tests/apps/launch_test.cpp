@@ -134,6 +134,25 @@ TEST(Launch, EveryCommandOfRanks) {
   EXPECT_EQ(commands_on_ranks().size(), 6u);
 }
 
+TEST(Launch, AProgramIsARankByItsPath) {
+  const auto find = [](const std::string& name) {
+    return name == "python3" ? "/usr/bin/python3" : "";
+  };
+  const Launch program = parse_launch(words("-n 2 --backend tcp -- python3 a.py --steps 3"),
+                                      commands_on_ranks(), find);
+  EXPECT_TRUE(program.is_program);
+  EXPECT_EQ(join(rank_words(program, "/bin/tessera"), " "), "/usr/bin/python3 a.py --steps 3");
+  const Arguments tcp = tcp_words(program, {.mpirun = "", .program = "/bin/tessera", .cores = 1});
+  EXPECT_TRUE(join(tcp, " ").ends_with("-- /usr/bin/python3 a.py --steps 3")) << join(tcp, " ");
+  const Arguments mpi =
+      mpirun_words(program, {.mpirun = "/bin/mpirun", .program = "/bin/tessera", .cores = 1});
+  EXPECT_TRUE(join(mpi, " ").ends_with(" /usr/bin/python3 a.py --steps 3")) << join(mpi, " ");
+  EXPECT_EQ(join(mpi, " ").find("/bin/tessera"), std::string::npos);
+  EXPECT_FALSE(parse_launch(words("-n 2 train"), commands_on_ranks(), find).is_program);
+  EXPECT_EQ(join(rank_words(parse_launch(words("-n 2 train"), commands_on_ranks()), "t"), " "),
+            "t train");
+}
+
 TEST(Launch, WhatIsRefused) {
   struct Case {
     const char *arguments, *message;
@@ -147,12 +166,12 @@ TEST(Launch, WhatIsRefused) {
       {"-n 2 launch -n 2 train",
        "launch: 'launch' does not run on ranks, only train, sample, predict, evaluate, "
        "verify, "
-       "doctor do; run it without launch"},
+       "doctor do, and programs that call Tessera, like python3 train.py; run it without launch"},
       {"-n 2 inspect runs/first",
        "launch: 'inspect' does not run on ranks, only train, sample, predict, "
        "evaluate, "
        "verify, "
-       "doctor do; run it without launch"},
+       "doctor do, and programs that call Tessera, like python3 train.py; run it without launch"},
       {"-n 2 --backend nccl train", "--backend: 'nccl' is none of auto, mpi, tcp"},
       {"-n 2 --backend tcp --hostfile h train",
        "launch: --backend tcp starts ranks on this machine; leave --hostfile to mpirun, or start "

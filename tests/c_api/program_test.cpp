@@ -169,7 +169,7 @@ CppLosses losses_in_cpp(const Folder& folder) {
   std::ostringstream said;
   Console console{said, said};
   CppLosses out;
-  const std::atomic<bool> stop = false;
+  std::atomic<bool> stop = false;
   train_here(asked, console, {&out}, stop);
   return out;
 }

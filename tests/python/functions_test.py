@@ -207,7 +207,7 @@ class Functions(unittest.TestCase):
             (tessera.predict, "predict"),
         ]:
             said = subprocess.run([COMMAND, name, "--help"], check=True, capture_output=True, text=True).stdout
-            flags = set(re.findall(r"^  --([a-z0-9-]+)", said, re.MULTILINE)) - {"json", "secret-file"}
+            flags = set(re.findall(r"^  --([a-z0-9-]+)", said, re.MULTILINE)) - {"json"}
             parameters = inspect.signature(call).parameters
             lines = pydoc.plain(pydoc.render_doc(call)).splitlines()
             for flag in flags:

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -208,11 +209,14 @@ class Train(unittest.TestCase):
         )
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
-    def test_a_launched_process_is_refused(self):
-        os.environ.update(RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="1")
+    def test_a_rank_that_does_not_come_is_named(self):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = str(free.getsockname()[1])
+        os.environ.update(RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT=port)
         try:
-            with self.assertRaisesRegex(tessera.UsageError, "one of several ranks"):
-                self.train("run", steps=1)
+            with self.assertRaisesRegex(tessera.PeerError, "rank 1 has not come"):
+                self.train("run", steps=1, distributed_timeout=1)
         finally:
             for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"):
                 del os.environ[name]

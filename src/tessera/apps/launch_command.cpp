@@ -29,9 +29,10 @@ namespace {
 
 constexpr const char* kHelp =
     "tessera launch -n N [--backend HOW] [--hostfile FILE] [--bind HOW] -- "
-    "train|sample|predict|evaluate|verify|doctor ...\n\n"
+    "train|sample|predict|evaluate|verify|doctor|PROGRAM ...\n\n"
     "Runs tessera train, sample, predict, evaluate, verify or doctor --calibrate on N ranks, each "
-    "a process.\n\n"
+    "a process;\n"
+    "or a program whose calls of tessera.train() are one run, like python3 train.py.\n\n"
     "  -n, --ranks N       how many ranks\n"
     "  --backend HOW       mpi: mpirun starts them; tcp: tessera does, on this machine, without "
     "MPI;\n"
@@ -53,6 +54,12 @@ std::string find_program(const std::string& name) {
     if (!folder.empty() && access(candidate.c_str(), X_OK) == 0) return candidate;
   }
   return {};
+}
+
+/// The path of a program that a user names: what is no command and has no path is looked for.
+std::string find_named(const std::string& name) {
+  if (name.find('/') == std::string::npos) return find_program(name);
+  return access(name.c_str(), X_OK) == 0 && !std::filesystem::is_directory(name) ? name : "";
 }
 
 std::string signal_text(int signal) {
@@ -87,7 +94,9 @@ std::string find_mpirun() {
 }
 
 /// As the command's own flags say; else what is usual.
-std::chrono::seconds timeout_of(const Arguments& command) {
+std::chrono::seconds timeout_of(const Launch& launch) {
+  if (launch.is_program) return std::chrono::seconds(RunConfig().distributed_timeout);
+  const Arguments& command = launch.command;
   Problems ignored;  // the ranks will tell
   std::vector<std::string> notices;
   RunConfig config;
@@ -147,18 +156,16 @@ int code_of(const LaunchEnd& end) {
 }  // namespace
 
 int launch_command(const Arguments& arguments, Console& console, const OwnFamilies&) {
-  const Launch launch = parse_launch(arguments, commands_on_ranks());
+  const Launch launch = parse_launch(arguments, commands_on_ranks(), find_named);
   if (launch.help) {
     console.out << kHelp;
     return 0;
   }
   const std::string program = std::filesystem::read_symlink("/proc/self/exe");
-  const bool stops_in_order = launch.command.front() == "train";
-  if (launch.unsupervised) {
-    Arguments words = {program};
-    words.insert(words.end(), launch.command.begin(), launch.command.end());
-    return start_ranks(launch.ranks, words, launch.bind == "core", !stops_in_order);
-  }
+  const bool stops_in_order = launch.is_program || launch.command.front() == "train";
+  if (launch.unsupervised)
+    return start_ranks(launch.ranks, rank_words(launch, program), launch.bind == "core",
+                       !stops_in_order);
   const bool tcp = launch.backend == "tcp" ||
                    (launch.backend == "auto" && !has_mpi() && launch.hostfile.empty());
   require(tcp || has_mpi(),
@@ -191,8 +198,7 @@ int launch_command(const Arguments& arguments, Console& console, const OwnFamili
     return reason.empty() ? "" : "error: " + reason + "\n";
   };
   const LaunchEnd end = supervise(
-      words,
-      {launch.hostfile.empty(), stops_in_order, launch.verbose, timeout_of(launch.command), !tcp},
+      words, {launch.hostfile.empty(), stops_in_order, launch.verbose, timeout_of(launch), !tcp},
       report, requests, console);
   return code_of(end);
 }

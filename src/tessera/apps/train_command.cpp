@@ -72,9 +72,9 @@ struct Starting : TrainCallback {
 struct TrainRequest {
   RanksCommand command{.name = "train", .config = {}, .problems = {}, .stops = true};
   AskedTraining asked;
-  std::vector<TrainCallback*> callbacks;    // of a program
-  bool shown = true;                        // on the console
-  const std::atomic<bool>* stop = nullptr;  // asks for it; none: signals do
+  std::vector<TrainCallback*> callbacks;  // of a program
+  bool shown = true;                      // on the console
+  std::atomic<bool>* stop = nullptr;      // asks for it; none: signals do
   bool saves = true;
 };
 
@@ -186,7 +186,7 @@ TrainedRun train_on(Communicator* launched, bool first_here, const TrainRequest&
     if (request.shown) options.callbacks.push_back(display.get());
     options.callbacks.push_back(&starting);
     options.world = world;
-    options.tells_ranks = !request.shown && launched != nullptr;
+    options.tells_ranks = (!request.shown || request.stop != nullptr) && launched != nullptr;
     options.engine = kFast;
     options.saves = request.saves;
     options.save = request.asked.save;
@@ -212,6 +212,23 @@ TrainedRun train_on(Communicator* launched, bool first_here, const TrainRequest&
 void show_end(const TrainedRun& run, const TrainRequest& request, Console& console) {
   if (!request.shown) return;
   (request.asked.at_end ? request.asked.at_end : print_end)(run.result, run.config, console);
+}
+
+/// What rank 0 knows of the end, on every rank. Returns why that is a failure; empty: it is none.
+std::string tell_ranks_the_end(Communicator* launched, TrainedRun& run) {
+  const std::string ending = "ending", summary = "summary", unusable = "unusable";
+  const std::map<std::string, std::string> shared = from_leader(launched, [&] {
+    const std::optional<Error> failure = unusable_end(run);
+    return std::map<std::string, std::string>{{ending, text(static_cast<int>(run.result.ending))},
+                                              {summary, to_json(run.result.summary)},
+                                              {unusable, failure ? failure->what() : ""}};
+  });
+  std::int64_t number = 0;
+  read_number(ending, shared.at(ending), &number);
+  run.result.ending = static_cast<Ending>(number);
+  run.summary = shared.at(summary);
+  run.rank = launched == nullptr ? 0 : launched->rank();
+  return shared.at(unusable);
 }
 
 /// The exit code of this rank.
@@ -353,16 +370,25 @@ int measure_training(const RunConfig& config, Console& console, TrainCallback& c
 }
 
 TrainedRun train_here(const AskedTraining& asked, Console& console,
-                      const std::vector<TrainCallback*>& callbacks, const std::atomic<bool>& stop) {
+                      const std::vector<TrainCallback*>& callbacks, std::atomic<bool>& stop) {
   refuse_help(asked.help);
   TrainRequest request = request_of(asked, callbacks);
-  require_alone(request.command);
+  if (asked.alone) require_alone(request.command);
   request.shown = true;
-  request.stop = &stop;
-  TrainedRun run = train_on(nullptr, false, request, console);
-  show_end(run, request, console);
-  if (const std::optional<Error> unusable = unusable_end(run)) throw *unusable;
-  return run;
+  request.stop = request.command.stop = &stop;
+  const Launched how = launched_as(request.command);
+  TrainedRun out;
+  std::string unusable;
+  on_launched_ranks(how, request.command, console, [&](Communicator* world, Console& mine) {
+    const bool first_here = world != nullptr && (how.here == 1 || world->rank() == how.rank);
+    TrainedRun run = train_on(world, first_here, request, mine);
+    std::string why = tell_ranks_the_end(world, run);
+    if (world == nullptr || world->rank() == 0) show_end(run, request, mine);
+    if (world == nullptr || first_here) out = std::move(run), unusable = std::move(why);
+    return 0;
+  });
+  if (!unusable.empty()) fail(Fault::Numerics, unusable);
+  return out;
 }
 
 int train_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {

@@ -40,6 +40,7 @@ struct AskedTraining {
   std::string secret_file = {};               // of --secret-file
   std::atomic<bool>* save = nullptr;          // TrainOptions::save
   const std::atomic<bool>* failed = nullptr;  // TrainOptions::failed
+  bool alone = false;                         // train_here() refuses to be one of several ranks
   std::shared_ptr<const void> claim = {};     // keeps others out of a new output folder
   /// Of the rank that leads, where the screen shows the run: without, that of `tessera train`.
   std::function<std::unique_ptr<RunDisplay>(const RunConfig& config, Console& console)> display =
@@ -64,20 +65,23 @@ int run_training(const AskedTraining& asked, Console& console,
 
 /// A run that came to its end.
 struct TrainedRun {
-  TrainResult result;
-  RunConfig config;  // complete
+  TrainResult result;   // of the rank that leads; of others its ending
+  RunConfig config;     // complete
+  int rank = 0;         // of this process, where it was launched
+  std::string summary;  // to_json() of that of the rank that leads, on every rank
 };
 
-/// For a program that is no command: as run_training, but what went wrong is thrown, and no signal
-/// is touched. Whoever sets `stop`, a callback too, has the run finish its step and save. Devices
-/// are threads of this process. `callbacks` may take as long as they like; with several devices they
-/// are called in threads of their own, one at a time. Beside them `console` shows the run, at times
-/// from threads of its own.
+/// For a program that is no command: as run_training, but what went wrong is thrown, on every rank,
+/// and no signal is touched. Whoever sets `stop`, a callback too, has the run finish its step and
+/// save. Devices are threads of this process, or the ranks of which a launcher started it as one,
+/// where all call this alike. `callbacks` may take as long as they like; with several devices they
+/// are called in threads of their own, one at a time. Beside them `console` of rank 0 shows the run,
+/// at times from threads of its own; other ranks hear of steps alone.
 ///
-/// Errors: those of the run; Fault::Usage: a launcher started this process as one of several ranks.
-///         A thread that hangs ends the process, as nothing else could end it.
+/// Errors: those of the run; Fault::Peer: another rank died, by name. A rank that hangs ends the
+///         process, as nothing else could end it.
 TrainedRun train_here(const AskedTraining& asked, Console& console,
-                      const std::vector<TrainCallback*>& callbacks, const std::atomic<bool>& stop);
+                      const std::vector<TrainCallback*>& callbacks, std::atomic<bool>& stop);
 
 /// Trains on threads of this process, as run_training. Without `saves` it loses what it learned: a
 /// measurement.

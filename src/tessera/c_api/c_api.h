@@ -108,7 +108,7 @@ void tessera_save(tessera_run* run);
 /// What the command prints, as JSON. Null: there is none. Of
 /// plan, verify, bench, inspect  {"text": "...", "report": {...}}, for people, and all of it
 ///                               (docs/reference/files.md)
-/// train     {"ending": "finished", "output": "runs/mine", "summary": {...}}, with "interval" (by
+/// train     {"ending": "finished", "output": "runs/mine", "rank": 0, "summary": {...}}, with "interval" (by
 ///           --exit-interval) or "stopped"; and the keys of summary.json
 /// export    {"folder": "...", "family": "gpt2", "step": 8, "left_out": ["..."], ...}
 /// evaluate  {"model": "...", "data": "...", "samples": 8, "loss": 2.5, "scores": {...}}; of a

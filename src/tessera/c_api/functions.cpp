@@ -96,7 +96,8 @@ FunctionResult trained(const AskedTraining& asked, const FunctionCall& call) {
   const TrainedRun run = train_here(asked, call.console, {&call.listener}, call.stop);
   return {dumped({{"ending", ending_name(run.result.ending)},
                   {"output", run.config.output},
-                  {"summary", ResultJson::parse(to_json(run.result.summary))}}),
+                  {"rank", run.rank},
+                  {"summary", ResultJson::parse(run.summary)}}),
           run.result.ending == Ending::Stopped ? kExitStopped : 0};
 }
 
@@ -111,6 +112,7 @@ FunctionResult trained_program(AskedTraining asked, const FunctionCall& call) {
   std::atomic<bool> failed = false;
   const OwnRun run(asked.config, functions_of(*call.program, ProgramUse::Train, failed));
   asked.config = run.config();
+  asked.alone = true;  // the samples are this process's
   asked.save = &call.save;
   asked.failed = &failed;
   return trained(asked, call);

@@ -14,7 +14,7 @@ struct FunctionCall {
   Arguments arguments;
   Listener& listener;  // hears events
   Console& console;    // whose lines the listener hears
-  const std::atomic<bool>& stop;
+  std::atomic<bool>& stop;
   std::atomic<bool>& save;
   const tessera_program* program = nullptr;  // whose samples and scores they are; none: the flags'
 };

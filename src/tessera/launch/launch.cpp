@@ -40,7 +40,8 @@ int slots_of(const std::string& path) {
 
 }  // namespace
 
-Launch parse_launch(const Arguments& arguments, const std::vector<std::string>& known) {
+Launch parse_launch(const Arguments& arguments, const std::vector<std::string>& known,
+                    const std::function<std::string(const std::string& name)>& find) {
   Launch out;
   std::size_t i = 0;
   for (; i < arguments.size() && starts_with(arguments[i], "-") && arguments[i] != "--"; ++i) {
@@ -95,8 +96,20 @@ Launch parse_launch(const Arguments& arguments, const std::vector<std::string>& 
       "same secret (--secret-file FILE), which you can copy with ssh HOST 'umask 077; cat > FILE' "
       "< FILE");
   const bool runs = std::ranges::find(known, out.command.front()) != known.end();
-  require(runs || out.command.front() == "version", "launch: '", out.command.front(),
-          "' does not run on ranks, only ", join(known), " do; run it without launch");
+  if (runs || out.command.front() == "version") return out;
+  const std::string path = find ? find(out.command.front()) : "";
+  require(!path.empty(), "launch: '", out.command.front(), "' does not run on ranks, only ",
+          join(known), " do, and programs that call Tessera, like python3 train.py; ",
+          "run it without launch");
+  out.is_program = true;
+  out.command.front() = path;
+  return out;
+}
+
+Arguments rank_words(const Launch& launch, const std::string& program) {
+  Arguments out;
+  if (!launch.is_program) out.push_back(program);
+  out.insert(out.end(), launch.command.begin(), launch.command.end());
   return out;
 }
 
@@ -133,8 +146,8 @@ Arguments mpirun_words(const Launch& launch, const Launcher& launcher) {
   } else {
     out.insert(out.end(), {"--bind-to", "none"});
   }
-  out.push_back(launcher.program);
-  out.insert(out.end(), launch.command.begin(), launch.command.end());
+  const Arguments of_rank = rank_words(launch, launcher.program);
+  out.insert(out.end(), of_rank.begin(), of_rank.end());
   return out;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 /// Ranks as processes: how mpirun, or Tessera itself, is asked for them.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -20,12 +21,17 @@ struct Launch {
   bool dry_run = false;
   bool help = false;
   bool unsupervised = false;  // this is what `launch --backend tcp` starts in mpirun's place
-  Arguments command;          // of tessera, with its arguments
+  Arguments command;          // of tessera, with its arguments; or another program
+  bool is_program = false;    // that; it calls Tessera itself
 };
 
-/// Reads the arguments of `tessera launch`, which starts one of the commands `known`.
-/// Errors: Fault::Usage.
-Launch parse_launch(const Arguments& arguments, const std::vector<std::string>& known);
+/// Reads the arguments of `tessera launch`, which starts one of the commands `known`, or a program
+/// that `find` has a path of; empty: it has none. Errors: Fault::Usage.
+Launch parse_launch(const Arguments& arguments, const std::vector<std::string>& known,
+                    const std::function<std::string(const std::string& name)>& find = {});
+
+/// What each rank runs: `program` is this one.
+Arguments rank_words(const Launch& launch, const std::string& program);
 
 /// The machine that launches.
 struct Launcher {

@@ -54,6 +54,15 @@ LaunchedOptions launched_options(const RanksCommand& command, const Launched& la
                                  Console& console) {
   LaunchedOptions options;
   options.deadline = deadline_of(command.config);
+  if (command.stop != nullptr) {
+    options.stop = command.stop;
+    options.stuck = [launched](const std::string& report) {
+      await_lower_ranks(launched);
+      Console console = system_console();  // nobody would hear of a line any more
+      end_process(text(name_of(launched), " ", report), console);
+    };
+    return options;
+  }
   options.report = [&console](const std::exception_ptr& failure) {
     report_failure(failure, console);
   };
@@ -172,7 +181,7 @@ Launched launched_as(const RanksCommand& command) {
 void require_alone(const RanksCommand& command) {
   const Launched how = launched_as(command);
   require(how.how == Launched::Alone, "this process was started as one of several ranks (", how.who,
-          "), which only the command can be; start it alone, and give --devices");
+          "), which this call cannot be; start it alone, and give --devices");
 }
 
 int on_launched_ranks(const RanksCommand& command, Console& console, const RankBody& body) {
@@ -189,7 +198,7 @@ int on_launched_ranks(const Launched& launched, const RanksCommand& command, Con
   if (launched.how == Launched::Alone) return body(nullptr, console);
   // A request to stop is for all ranks, and before they have met no rank could hear of it.
   std::optional<NothingToSave> nothing;
-  if (command.stops && launched.how == Launched::Tcp) nothing.emplace();
+  if (command.stops && command.stop == nullptr && launched.how == Launched::Tcp) nothing.emplace();
   Launched with_secret = launched;
   if (launched.how == Launched::Tcp)
     with_secret.secret = run_secret(command.secret_file, process_environment());

@@ -9,7 +9,9 @@
 ///
 /// The ranks of a command: threads of this process, or processes that a launcher started.
 
+#include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -34,6 +36,9 @@ struct RanksCommand {
   std::string secret_file = {};  // of --secret-file
   std::map<std::string, std::string> own =
       {};  // "--check": what is no field, and alike on all ranks
+  /// Of a program that is no command: it stops by this alone, no signal is touched, and failures are
+  /// thrown, on each rank.
+  std::atomic<bool>* stop = nullptr;
 };
 
 /// How this process was started, where so many devices were asked for (0: no word of them). What
