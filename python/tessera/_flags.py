@@ -15,15 +15,19 @@ def flags_text(flags: Mapping[str, object]) -> bytes:
     """Keywords as the library reads them."""
 
     def plain(value: object) -> object:
-        if isinstance(value, os.PathLike):
-            return os.fspath(value)
-        if hasattr(value, "tolist"):  # a number or an array of numpy
-            return value.tolist()
-        raise UsageError(f"a flag is {value!r}; give a number, a text, True or False, or a list")
+        try:
+            if isinstance(value, os.PathLike):
+                return os.fspath(value)
+            if hasattr(value, "tolist"):  # a number or an array of numpy
+                return value.tolist()
+            shown = repr(value)
+        except Exception as error:
+            shown = f"a {type(value).__name__} that fails ({error})"
+        raise UsageError(f"a flag is {shown}; give a number, a text, True or False, or a list")
 
     try:
         return json.dumps(dict(flags), default=plain, allow_nan=False).encode()
-    except (ValueError, RecursionError) as error:  # nan, a list that holds itself
+    except (TypeError, ValueError, RecursionError) as error:  # nan, a list that holds itself
         if isinstance(error, UsageError):
             raise
         raise UsageError(f"a flag is no finite number, text or list of these: {error}") from None

@@ -41,6 +41,11 @@ TEST(OtherKinds, AreRefusedAsTextsAndTables) {
     EXPECT_EQ(load_text({path}, {InvalidUtf8::Keep}).bytes, bytes) << "bytes are bytes";
     EXPECT_NE(other_kind_at(path), "");
   }
+  for (const auto& [begin, how] :
+       {std::pair("PAR1", "pandas.read_parquet(FILE).to_json("),
+        {"ARROW1", "pandas.read_feather(FILE).to_json("},
+        {"\xFF\xFF\xFF\xFF", "datasets.Dataset.from_file(FILE).to_json(\"data.jsonl\")"}})
+    EXPECT_NE(other_kind(begin).find(how), std::string::npos) << other_kind(begin);
   EXPECT_EQ(other_kind("PARIS is a town"), "");
   EXPECT_EQ(other_kind(""), "");
 }

@@ -16,13 +16,22 @@ struct OtherKind {
 };
 constexpr std::string_view kUnpack = "unpack it, and give its contents",
                            kAsLines =
-                               "write it as JSON lines, with to_json(\"data.jsonl\", "
-                               "orient=\"records\", lines=True) of pandas does",
+                               "write it as JSON lines, as pandas does: "
+                               "frame.to_json(\"data.jsonl\", orient=\"records\", lines=True)",
+                           kOfParquet =
+                               "write it as JSON lines, as pandas does: pandas.read_parquet(FILE)."
+                               "to_json(\"data.jsonl\", orient=\"records\", lines=True)",
+                           kOfArrow =
+                               "write it as JSON lines, as pandas does: pandas.read_feather(FILE)."
+                               "to_json(\"data.jsonl\", orient=\"records\", lines=True)",
+                           kOfStream =
+                               "write it as JSON lines, as datasets does: "
+                               "datasets.Dataset.from_file(FILE).to_json(\"data.jsonl\")",
                            kAsText = "save its contents as text (UTF-8)";
 constexpr OtherKind kOtherKinds[] = {
-    {"PAR1", "a Parquet file", kAsLines},
-    {"ARROW1", "an Arrow file", kAsLines},
-    {{"\xFF\xFF\xFF\xFF", 4}, "an Arrow stream", kAsLines},
+    {"PAR1", "a Parquet file", kOfParquet},
+    {"ARROW1", "an Arrow file", kOfArrow},
+    {{"\xFF\xFF\xFF\xFF", 4}, "an Arrow stream", kOfStream},
     {"Obj\x01", "an Avro file", kAsLines},
     {"SQLite format 3", "a database of SQLite", kAsLines},
     {"\x89HDF\r\n", "an HDF5 file", kAsLines},
