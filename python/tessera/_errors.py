@@ -51,6 +51,15 @@ class InternalError(Error):
     code = 8
 
 
+def shown(value: object) -> str:
+    """A value in a message, whatever it is."""
+    try:
+        text = repr(value)
+    except Exception:  # a list that is too deep, or what fails when it is asked
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 200 else text[:200] + "..."
+
+
 def error_of(failure: dict) -> Error:
     """The exception of a {"kind", "message", "code"} of the library."""
     kind = globals().get(failure["kind"] + "Error", InternalError)

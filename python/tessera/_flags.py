@@ -6,7 +6,7 @@ import json
 import os
 from typing import Mapping, Sequence, Union
 
-from ._errors import UsageError
+from ._errors import UsageError, shown
 
 Flag = Union[None, bool, int, float, str, os.PathLike, Sequence[Union[int, float, str, os.PathLike]]]
 
@@ -20,10 +20,9 @@ def flags_text(flags: Mapping[str, object]) -> bytes:
                 return os.fspath(value)
             if hasattr(value, "tolist"):  # a number or an array of numpy
                 return value.tolist()
-            shown = repr(value)
         except Exception as error:
-            shown = f"a {type(value).__name__} that fails ({error})"
-        raise UsageError(f"a flag is {shown}; give a number, a text, True or False, or a list")
+            raise UsageError(f"a flag is a {type(value).__name__} that fails: {error}") from None
+        raise UsageError(f"a flag is {shown(value)}; give a number, a text, True or False, or a list")
 
     try:
         return json.dumps(dict(flags), default=plain, allow_nan=False).encode()

@@ -11,7 +11,7 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
 
 from ._arrays import Inputs, arrays_of
 from ._call import Call, require_own_process
-from ._errors import UsageError, error_of
+from ._errors import UsageError, error_of, shown
 from ._flags import Flag, flags_text
 from ._library import EVENT, LINE, Listener, library
 
@@ -231,7 +231,7 @@ class Model:
                a class of this model, and the model came from a folder.
         """
         if names not in (None, _HUB, _OURS):
-            raise UsageError(f"names is {names!r}; give {_HUB!r} or {_OURS!r}")
+            raise UsageError(f"names is {shown(names)}; give {_HUB!r} or {_OURS!r}")
         of_folder = self.source is not None and os.path.isfile(
             os.path.join(self.source, "config.json")
         )
@@ -296,16 +296,18 @@ class Model:
 
 
 def _ids(value: Any) -> List[int]:
-    plain = value.tolist() if hasattr(value, "tolist") else value
     try:
-        out = list(plain)
+        out = list(value.tolist() if hasattr(value, "tolist") else value)
         if all(isinstance(one, int) and not isinstance(one, bool) for one in out):
             return out
-    except TypeError:
+    except Exception:  # of whatever it is
         pass
-    raise UsageError(f"{value!r} is neither a text nor a list of ids; give one")
+    raise UsageError(f"{shown(value)} is neither a text nor a list of ids; give one")
 
 
 def _is_ids(value: object) -> bool:
-    plain = value.tolist() if hasattr(value, "tolist") else value
+    try:
+        plain = value.tolist() if hasattr(value, "tolist") else value
+    except Exception:  # of whatever it is
+        return False
     return isinstance(plain, (list, tuple)) and bool(plain) and isinstance(plain[0], int)

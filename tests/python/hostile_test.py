@@ -118,6 +118,40 @@ class Hostile(unittest.TestCase):
             thread.join()
         self.assertEqual(wrong, [])
 
+    def test_models(self):
+        model = tessera.Model(preset="gpt2-tiny", vocab_size=65, layers=1, context=8, threads=1)
+        ids = (
+            lambda: numpy.random.randint(-2, 67, size=random.choice([(0,), (3,), (1, 8), (2, 9), (1, 1, 1)])),
+            lambda: random.choice([[[1, 2], [3]], [[10**30]], [["a"]], numpy.ones((1, 4), "complex64")]),
+            lambda: random.choice(VALUES)(),
+        )
+        calls = (
+            lambda: model(input_ids=random.choice(ids)()),
+            lambda: model(input_ids=[[1, 2]], attention_mask=random.choice(ids)()),
+            lambda: model(**{random.choice(NAMES): random.choice(ids)()}),
+            lambda: model.generate(random.choice(ids)(), tokens=random.choice([1, 0, -1, 10**30, "a", None])),
+            lambda: model.generate([1], tokens=1, **{random.choice(NAMES): random.choice(VALUES)()}),
+            lambda: model.decode(random.choice(ids)()),
+            lambda: model.encode(random.choice(VALUES)()),
+            lambda: model.state_dict(random.choice(VALUES)()),
+            lambda: model.save_pretrained(random.choice(VALUES)(), dtype=random.choice(VALUES)()),
+            lambda: tessera.Model.from_pretrained(random.choice(VALUES)()),
+        )
+        refused = 0
+        for _ in range(CALLS // 2):
+            try:
+                random.choice(calls)()
+            except tessera.InternalError:
+                raise
+            except (tessera.Error, TypeError, ValueError):
+                refused += 1
+        self.assertGreater(refused, CALLS // 2 * 0.5)
+        self.assertEqual(model(input_ids=[[1, 2, 3]]).logits.shape, (1, 3, 65))  # still
+        model.close()
+        for call in (lambda: model(input_ids=[[1]]), lambda: model.generate([1]), model.state_dict):
+            with self.assertRaises(tessera.UsageError):
+                call()
+
     def test_words_that_are_no_flags(self):
         for value in [float("nan"), itself(), deep(100000), b"a", object(), Liar(), {1: object()}]:
             with self.assertRaises(tessera.UsageError):
