@@ -60,6 +60,12 @@ def require_own_process() -> None:
     _called = True
 
 
+def give_back(free: Callable[[Any], None], handle: object) -> None:
+    """Frees a handle. In a child of a process that has called nobody does: it would wait for threads."""
+    if not _forked:
+        free(handle)
+
+
 class Call:
     """Calls `work(handle, listener)` of the library.
 

@@ -10,7 +10,7 @@ import threading
 import weakref
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
-from . import _call
+from ._call import give_back, require_own_process
 from ._errors import UsageError, error_of
 from ._flags import Flag, flags_text
 from ._graph import Graph, Value, call, dtype_name, one
@@ -149,11 +149,11 @@ class CompiledStep:
     """
 
     def __init__(self, traced: Dict[str, _Traced], how: dict):
-        _require_threads()
+        require_own_process()
         self._traced = {name: (t.dtypes, t.names, t.single) for name, t in traced.items()}
         self._lock = threading.Lock()
         self._handle = library.tessera_step_new()
-        self._free = weakref.finalize(self, library.tessera_step_free, self._handle)
+        self._free = weakref.finalize(self, give_back, library.tessera_step_free, self._handle)
         graphs = (ctypes.c_void_p * len(traced))(*(t.graph.handle for t in traced.values()))
         text = _how_text(how, list(traced))
         self.plan: dict = self._done(
@@ -242,7 +242,7 @@ class CompiledStep:
             return self._done(library.tessera_step_call(self._open(), asked.encode()))
 
     def _open(self) -> int:
-        _require_threads()
+        require_own_process()
         if not self._free.alive:
             raise UsageError("the step is closed; compile it anew")
         return self._handle
@@ -269,15 +269,6 @@ def _path_text(path: Any) -> str:
     import os
 
     return os.fspath(path)
-
-
-def _require_threads() -> None:
-    if _call._forked:
-        raise UsageError(
-            "this process was forked from one that had called tessera, whose threads it lacks; "
-            "start it anew, as by multiprocessing.get_context('spawn')"
-        )
-    _call._called = True
 
 
 _WORDS = (

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import os
-from typing import Callable, Dict, List, Optional, Tuple
+import threading
+from contextlib import contextmanager
+from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
 from ._arrays import arrays_of
-from ._call import Call
+from ._call import Call, give_back
 from ._errors import UsageError
 from ._flags import flags_text
 from ._library import EVENT, LINE, Listener, library
@@ -23,6 +25,8 @@ class Loop:
         loss, predictions = loop.predict()
 
     batch, epochs  samples of a step, and passes that flags ask for (0: none did)
+
+    Calls of several threads wait for each other.
     """
 
     def __init__(self, trainer: Trainer):
@@ -32,9 +36,11 @@ class Loop:
         # The library calls these until the loop is closed.
         self._functions = program.functions()
         self._struct = self._functions.__enter__()
-        lines = trainer.lines
-        hears = LINE(lambda _user, text: lines(text.decode(errors="replace"))) if lines else LINE()
+        self._lines = lines = trainer.lines
+        hears = LINE(lambda _user, text: program.hear(text, lines)) if lines else LINE()
         self._listener = Listener(None, EVENT(), hears)
+        self._lock = threading.Lock()
+        self._caller: Optional[int] = None  # the thread that has the lock
 
         def open_loop(run: int, _: object) -> int:
             text = flags_text(flags)
@@ -58,14 +64,14 @@ class Loop:
 
     def predict(self) -> Tuple[float, Dict[str, object]]:
         """The loss over the held-out samples, and what is predicted of them, as numpy arrays by name."""
-        loop, found = self._opened(), []
+        found: List[tuple] = []
 
-        def predict(run: int, _: object) -> int:
+        def predict(run: int, loop: int) -> int:
             code = library.tessera_loop_predict(run, loop)
             found.extend(arrays_of(run))
             return code
 
-        return self._during(predict)["loss"], dict(found)
+        return self._run(predict)["loss"], dict(found)
 
     def labels(self) -> Dict[str, dict]:
         """Of the held-out samples that were read: by name, by the number of the sample."""
@@ -74,13 +80,17 @@ class Loop:
 
     def save_pretrained(self, folder) -> None:
         """The model as it is now, as transformers loads it."""
-        self._run(library.tessera_loop_save, os.fspath(folder).encode())
+        path = os.fsencode(folder)
+        if b"\0" in path:
+            raise UsageError(f"a folder is {folder!r}, which has a zero byte; leave it out")
+        self._run(library.tessera_loop_save, path)
 
     def close(self) -> None:
-        loop, self._loop = self._loop, None
-        if loop is not None:
-            library.tessera_loop_free(loop)
-            self._functions.__exit__(None, None, None)
+        with self._alone():
+            loop, self._loop = self._loop, None
+            if loop is not None:
+                give_back(library.tessera_loop_free, loop)
+                self._functions.__exit__(None, None, None)
 
     def __enter__(self) -> "Loop":
         return self
@@ -92,18 +102,31 @@ class Loop:
         if getattr(self, "_loop", None) is not None:
             self.close()
 
-    def _opened(self) -> int:
-        if self._loop is None:
-            raise UsageError("the loop is closed; open another")
-        return self._loop
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Calls of several threads wait for each other. A function of the loop cannot call it: that
+        would wait for itself."""
+        if self._caller == threading.get_ident():
+            raise UsageError("the loop is called by a function that it runs; call it when that has returned")
+        with self._lock:
+            self._caller = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._caller = None
 
     def _run(self, function: Callable, *given: object):
-        loop = self._opened()
-        return self._during(lambda run, _: function(run, loop, *given))
+        def work(run: int, _: object) -> int:
+            if self._loop is None:
+                raise UsageError("the loop is closed; open another")
+            return function(run, self._loop, *given)
+
+        return self._during(work)
 
     def _during(self, work: Callable[[int, object], int]):
-        call = Call(None)
-        return self._program.during(call, lambda: call(work))
+        with self._alone():
+            call = Call(self._lines)
+            return self._program.during(call, lambda: call(work))
 
 
 def _whole(value: object) -> int:

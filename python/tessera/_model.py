@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
 
 from ._arrays import Inputs, arrays_of
-from ._call import Call, require_own_process
+from ._call import Call, give_back, require_own_process
 from ._errors import UsageError, error_of, shown
 from ._flags import Flag, flags_text
 from ._library import EVENT, LINE, Listener, library
@@ -273,7 +273,7 @@ class Model:
         with self._lock:
             model, self._model = self._model, None
             if model is not None:
-                library.tessera_model_free(model)
+                give_back(library.tessera_model_free, model)
 
     def close(self) -> None:
         """Gives its memory and devices back; also done when nobody holds it."""

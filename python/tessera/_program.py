@@ -143,6 +143,14 @@ class Program:
             self._call = None
             self._failures.clear()  # their tracebacks hold this object
 
+    def hear(self, text: bytes, lines: Callable[[str], object]) -> None:
+        """A line of the library for people, in a thread of its own."""
+        call = self._call
+        if call is not None:
+            call._line(None, text)
+        else:
+            lines(text.decode(errors="replace"))
+
     def _guarded(self, work: Callable, given: tuple) -> int:
         """In a thread of the library."""
         try:

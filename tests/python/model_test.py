@@ -239,6 +239,20 @@ class Models(unittest.TestCase):
             self.refused(act, "closed")
         model.close()
 
+    def test_a_child_of_a_fork_leaves_models_to_its_parent(self):
+        model = tessera.Model.from_pretrained(self.run_folder, threads=1)
+        wanted = self.logits(model)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)
+            try:
+                model.close()
+                del model
+            finally:
+                os._exit(0)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+        self.assertTrue(numpy.array_equal(self.logits(model), wanted))
+
     def test_hostile_arguments(self):
         draws = random.Random(1)
         ids = self.ids
