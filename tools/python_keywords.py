@@ -5,7 +5,7 @@ import json
 import textwrap
 
 NOT_OURS = ("json",)  # of the command alone
-COMMANDS = ("train", "plan", "verify", "bench", "inspect", "export", "evaluate", "predict")
+COMMANDS = ("train", "plan", "verify", "bench", "inspect", "export", "evaluate", "predict", "compile")
 RUN = COMMANDS[:4]  # they share most
 WHOLE, REAL = ("N", "SECONDS", "ID"), ("NUMBER", "FRACTION", "PERCENT")
 HEAD = '''"""Keywords of functions, by the flags of commands. Made by tools/python_keywords.py."""

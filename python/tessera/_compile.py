@@ -8,16 +8,22 @@ import difflib
 import json
 import threading
 import weakref
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ._call import give_back, require_own_process
 from ._errors import UsageError, error_of
-from ._flags import Flag, flags_text
+from ._flags import flags_text
 from ._graph import Graph, Value, call, dtype_name, one
 from ._library import Array, library
+from ._listed import keywords_of
 from ._optimizers import _Optimizer
 from ._step_arrays import described, empty, numpy, taken
 from .nn import Mean
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from . import _keywords as keywords
 
 _STEP = "step"
 
@@ -313,6 +319,7 @@ def _traced_all(
     return traced
 
 
+@keywords_of("compile")
 def compile(
     function: Callable[..., object],
     batch: Batch,
@@ -332,7 +339,7 @@ def compile(
     loss_repeated_mean: Optional[bool] = None,
     enable_parallel_optimizer: Optional[bool] = None,
     shard: Optional[Mapping[str, Splits]] = None,
-    **flags: Flag,
+    **flags: Unpack[keywords.Compile],
 ) -> CompiledStep:
     """Compiles a function of values to a step, and gives its parameters their first values.
 

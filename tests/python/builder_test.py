@@ -510,6 +510,16 @@ class Refusals(unittest.TestCase):
         library.tessera_graph_free(graph)
         library.tessera_step_free(step)
 
+    def test_a_launched_process_is_refused(self):
+        given = dict(RANK="0", WORLD_SIZE="2", MASTER_ADDR="127.0.0.1", MASTER_PORT="1")
+        os.environ.update(given)
+        try:
+            with self.assertRaisesRegex(tessera.UsageError, "launched as one of several"):
+                compiled()
+        finally:
+            for name in given:
+                del os.environ[name]
+
     def test_a_fork_is_refused(self):
         with compiled() as step:
             step(**arrays())

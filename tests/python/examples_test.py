@@ -1,6 +1,7 @@
 """examples_test.py FOLDER BUILD: programs of FOLDER print what the C++ examples of these names do."""
 
 import os
+import re
 import subprocess
 import sys
 import unittest
@@ -19,7 +20,10 @@ class Examples(unittest.TestCase):
         for name in names:
             with self.subTest(name):
                 of_python = printed(sys.executable, "-B", os.path.join(FOLDER, name + ".py"))
-                self.assertEqual(of_python, printed(os.path.join(BUILD, "example_" + name)))
+                of_cpp = printed(os.path.join(BUILD, "example_" + name))
+                if name == "quickstart":  # there every rank speaks
+                    of_cpp = "".join(sorted(set(re.findall("epoch.*\n", of_cpp))))
+                self.assertEqual(of_python, of_cpp)
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ class Wheel(unittest.TestCase):
     def test_keywords_have_types(self):
         stub = ast.parse(self.wheel.read("tessera/_keywords.pyi"))
         classes = {node.name: node for node in stub.body if isinstance(node, ast.ClassDef)}
-        self.assertEqual(set(classes), {"Run", *map(str.capitalize, FUNCTIONS)})
+        self.assertEqual(set(classes), {"Run", "Compile", *map(str.capitalize, FUNCTIONS)})
 
         def names(of):
             mine = {line.target.id for line in classes[of].body if isinstance(line, ast.AnnAssign)}
@@ -97,6 +97,8 @@ class Wheel(unittest.TestCase):
             self.assertEqual(keywords - names(function.capitalize()), set())
         self.assertTrue({"steps", "train_iters", "lr", "overwrite"} <= names("Train"))
         self.assertNotIn("json", names("Plan"))
+        self.assertTrue({"devices", "zero_stage"} <= names("Compile"))
+        self.assertNotIn("steps", names("Compile"))
 
     def test_types_hold(self):
         if importlib.util.find_spec("mypy") is None:

@@ -12,6 +12,7 @@
 #include "tessera/base/text.h"
 #include "tessera/c_api/program.h"
 #include "tessera/c_api/rapidformer_flags.h"
+#include "tessera/c_api/step_request.h"
 #include "tessera/launch/exit_code.h"
 #include "tessera/train/metrics.h"
 #include "tessera/user_code/own_evaluation.h"
@@ -30,6 +31,7 @@ FunctionResult inspect_function(const FunctionCall& call);
 FunctionResult export_function(const FunctionCall& call);
 FunctionResult evaluate_function(const FunctionCall& call);
 FunctionResult predict_function(const FunctionCall& call);
+FunctionResult compile_function(const FunctionCall& call);
 template <FlagsOf whose>
 FunctionResult rapidformer_flags(const FunctionCall& call);
 /// Of a command whose result is what it prints.
@@ -61,6 +63,7 @@ constexpr NamedFunction kFunctions[] = {
     {"report", printed<report_command>},
     {"chart", printed<chart_command>},
     {"doctor", printed<doctor_command>},
+    {"compile", compile_function, step_flags},
 };
 constexpr NamedFunction kProgramFunctions[] = {
     {"train", train_program},
@@ -185,6 +188,10 @@ FunctionResult evaluate_function(const FunctionCall& call) {
                   {"samples", scored.samples},
                   {"loss", scored.loss},
                   {"scores", scores}})};
+}
+
+FunctionResult compile_function(const FunctionCall&) {
+  fail(Fault::Usage, "compile takes graphs; call tessera_step_compile");
 }
 
 FunctionResult predict_function(const FunctionCall& call) {

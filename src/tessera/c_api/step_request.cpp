@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <set>
 
-#include "tessera/apps/flags.h"
 #include "tessera/base/error.h"
 #include "tessera/c_api/arguments.h"
 #include "tessera/config/fields.h"
 #include "tessera/config/run_needs.h"
+#include "tessera/launch/ranks.h"
 #include "tessera/launch/take_machine.h"
 #include "tessera/models/parallel.h"
 #include "tessera/shard/auto_parallel.h"
@@ -87,10 +87,7 @@ class StepReader {
   bool was_given(std::string_view flag) const { return !out_.config.defaulted.contains(flag); }
 
   void read_config() {
-    std::vector<Flag> known;
-    for (Flag& flag : field_flags()) {
-      if (is_one_of(kStepFlags, flag.name)) known.push_back(std::move(flag));
-    }
+    const std::vector<Flag> known = step_flags();
     Problems problems;
     std::vector<std::string> notices;
     const CallJson* flags = fields_.find("flags");
@@ -317,8 +314,17 @@ class StepReader {
 
 }  // namespace
 
+std::vector<Flag> step_flags(const OwnFamilies& families) {
+  std::vector<Flag> out = field_flags(families);
+  std::erase_if(out, [](const Flag& flag) { return !is_one_of(kStepFlags, flag.name); });
+  return out;
+}
+
 StepRequest step_request(const CallJson& how, const std::vector<NamedGraph>& graphs) {
   require(!graphs.empty(), "compile: there is no graph; give at least one");
+  require(launched_as(0).how == Launched::Alone,
+          "compile runs devices as threads of one process, but this process was launched as one of ",
+          "several; start it alone, with devices=N");
   for (const NamedGraph& each : graphs) {
     require(each.name != kInitProgram && each.name != kCopyProgram && !each.name.empty(),
             "compile: a program is called '", each.name, "'; give it another name");

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/apps/flags.h"
 #include "tessera/c_api/graph_calls.h"
 #include "tessera/config/config.h"
 #include "tessera/plan/compile.h"
@@ -44,5 +45,8 @@ struct StepRequest {
 /// Errors: Fault::Usage: words that are not there; what cannot be; a graph whose states the first
 /// lacks.
 StepRequest step_request(const CallJson& how, const std::vector<NamedGraph>& graphs);
+
+/// The flags that `how` can have.
+std::vector<Flag> step_flags(const OwnFamilies& families = {});
 
 }  // namespace tessera
