@@ -259,7 +259,7 @@ class Trainer:
         def score(predictions):
             labels = None
             if batches is not None and batches.labels:
-                labels = _one({name: _stacked(rows) for name, rows in batches.labels.items()})
+                labels = _one({name: stacked(rows) for name, rows in batches.labels.items()})
             scores = self.compute_metrics(EvalPrediction(_one(without_labels(predictions)), labels))
             return _numbers_by_name(scores)
 
@@ -282,7 +282,8 @@ def _one(named: dict):
     return next(iter(named.values())) if len(named) == 1 else named
 
 
-def _stacked(rows: dict):
+def stacked(rows: dict):
+    """Rows by the number of their sample as an array, in the order of samples."""
     import numpy
 
     out = numpy.stack([rows[number] for number in sorted(rows)])

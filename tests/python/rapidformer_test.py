@@ -305,6 +305,25 @@ class Rapidformer(unittest.TestCase):
         with self.assertRaisesRegex(tessera.UsageError, "no metric 'bleu'; there are accuracy"):
             rapidformer.load_metric("bleu")
 
+    def test_batches_may_be_collected_before_the_model_is_called(self):
+        logits, labels = numpy.arange(150.0).reshape(75, 2), numpy.arange(75)
+
+        class Collects(rapidformer.Finetuner):
+            def run_compute_metrics(self, model, eval_dataloader):
+                batches = list(eval_dataloader)
+                found = numpy.concatenate([model(**batch).logits for batch in batches])
+                right = numpy.concatenate([batch["labels"] for batch in batches])
+                with_others = {"ids": 3, "labels": batches[0]["labels"]}
+                try:
+                    model(**with_others)
+                except tessera.UsageError as error:
+                    return {"batches": len(eval_dataloader), "same": (found == logits).all() and (right == labels).all(),
+                            str(error): 1}
+
+        scores = Collects(engine=object())._metrics()(tessera.EvalPrediction(logits, labels))
+        self.assertEqual((scores["batches"], bool(scores["same"])), (3, True))
+        self.assertIn("something else than a batch", list(scores)[2])
+
     def test_scripts_that_are_wrong(self):
         def failing(old, new):
             self.assertIn(old, FINETUNER)

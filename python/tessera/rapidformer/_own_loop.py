@@ -7,9 +7,10 @@ from typing import Callable, Dict, Iterator, Optional, Tuple
 
 from .._errors import UsageError
 from .._loop import Loop
-from .._model import Model, Output
-from .._trainer import Trainer, TrainingArguments
-from ._templates import ROWS, as_script_wants, columns_of
+from .._model import Model
+from .._trainer import Trainer, TrainingArguments, stacked
+from ._held_out import ROWS, Batch, Unread, batches, predicted
+from ._templates import columns_of
 
 # transformers' functions of a schedule, as flags.
 _SCHEDULES = {
@@ -20,43 +21,12 @@ _SCHEDULES = {
 }
 
 
-class Unread:
-    """A feature of a batch of the loop, which the model reads by itself."""
-
-    def __init__(self, name: str):
-        self._name = name
-
-    def _same(self, *_: object, **__: object) -> "Unread":
-        return self
-
-    to = cuda = cpu = _same
-
-    def __getattr__(self, name: str):
-        raise UsageError(
-            f"{self._name}.{name}: a batch of build_data_loader is not read by the script; call model(**batch), or "
-            "write a loss of your own in run_forward_step of a Finetuner"
-        )
-
-
 class _Numbered(Unread):
     """Of a batch that trains: its first sample."""
 
     def __init__(self, name: str, number: int):
         super().__init__(name)
         self.number = number
-
-
-class _Rows(Unread):
-    """Of a batch that is predicted: its samples."""
-
-    def __init__(self, name: str, rows: slice):
-        super().__init__(name)
-        self.rows = rows
-
-
-class _Batch(dict):
-    def to(self, *_: object) -> "_Batch":
-        return self
 
 
 class StepLoss:
@@ -122,15 +92,9 @@ class _Composed:
 
     def held_out(self, engine) -> Tuple[Dict[str, object], Dict[str, object]]:
         """Predictions, and labels, of all held-out samples."""
-        import numpy
-
         loop = self.opened(engine)
         _, predictions = loop.predict()
-        labels = {
-            name: numpy.stack([rows[number] for number in sorted(rows)])
-            for name, rows in loop.labels().items()
-        }
-        return predictions, labels
+        return predictions, {name: stacked(rows) for name, rows in loop.labels().items()}
 
 
 class DataLoader:
@@ -146,21 +110,16 @@ class DataLoader:
             return -(-len(self._composed.datasets[1]) // ROWS)
         return len(self._composed.opened(self._engine).batches(self._epoch + 1))
 
-    def __iter__(self) -> Iterator[_Batch]:
+    def __iter__(self) -> Iterator[Batch]:
         names = self._names()
         if self._place == 0:
             self._epoch += 1
             for number in self._composed.opened(self._engine).batches(self._epoch):
-                yield _Batch({name: _Numbered(name, number) for name in names})
+                yield Batch({name: _Numbered(name, number) for name in names})
             return
         predictions, labels = self._composed.held_out(self._engine)
         self._engine._predictions = predictions
-        count = len(next(iter(predictions.values())))
-        for begin in range(0, count, ROWS):
-            rows = slice(begin, min(begin + ROWS, count))
-            values: Dict[str, object] = {name: _Rows(name, rows) for name in names}
-            values.update({name: as_script_wants(of[rows]) for name, of in labels.items()})
-            yield _Batch({**values, "_rows": _Rows("_rows", rows)})
+        yield from batches(len(next(iter(predictions.values()))), labels, names)
 
     def _names(self):
         first = self._composed.datasets[self._place][0]
@@ -178,12 +137,7 @@ class ComposedModel:
         for value in features.values():
             if isinstance(value, _Numbered):
                 return _TrainOutput(StepLoss(self._composed.opened(self._engine), value.number))
-            if isinstance(value, _Rows):
-                found = self._engine._predictions
-                return Output({name: as_script_wants(of[value.rows]) for name, of in found.items()})
-        raise UsageError(
-            "the model was called with something else than a batch of build_data_loader; call model(**batch)"
-        )
+        return predicted(self._engine._predictions, features)
 
     def train(self, mode: bool = True) -> "ComposedModel":
         return self

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Dict, Iterator, List, Optional
+from typing import TYPE_CHECKING, Dict, Iterator, List, Optional
 
 from .._errors import UsageError
 from .._model import Model, Output
@@ -12,8 +12,10 @@ from .._trainer import EvalPrediction, Trainer, TrainingArguments
 from ._datasets import Dataset
 from ._engine import RapidformerEngine
 from ._forward import ScriptBatch, ScriptValue
+from ._held_out import ROWS, Batch, batches, predicted
 
-ROWS = 32  # of a batch of eval_dataloader
+if TYPE_CHECKING:
+    from ._own_loop import DataLoader
 
 
 class DataOfFlags:
@@ -31,36 +33,14 @@ def build_train_valid_test_datasets_for_huggingface(*_: object, **__: object):
     return DataOfFlags(), DataOfFlags(), DataOfFlags()
 
 
-def as_script_wants(array):
-    """A tensor of torch where the script has imported it, else numpy's, with torch's `dim`."""
-    import sys
-
-    import numpy
-
-    torch = sys.modules.get("torch")
-    if torch is not None:
-        return torch.from_numpy(numpy.ascontiguousarray(array))
-
-    class Array(numpy.ndarray):
-        def argmax(self, axis=None, out=None, *, dim=None, keepdims=False):
-            found = numpy.ndarray.argmax(self, dim if axis is None else axis, keepdims=keepdims)
-            return numpy.asarray(found)
-
-    return array.view(Array)
-
-
 class _Predicted:
-    """The model in run_compute_metrics: what all devices have predicted already, batch by batch."""
+    """The model in run_compute_metrics: what all devices have predicted already."""
 
     def __init__(self, predictions: Dict[str, object]):
         self._predictions = predictions
-        self._rows = slice(0, 0)
 
-    def at(self, begin: int, end: int) -> None:
-        self._rows = slice(begin, end)
-
-    def __call__(self, **_: object) -> Output:
-        return Output({k: as_script_wants(v[self._rows]) for k, v in self._predictions.items()})
+    def __call__(self, **features: object) -> Output:
+        return predicted(self._predictions, features)
 
     def __getitem__(self, which: int) -> "_Predicted":
         return self
@@ -70,19 +50,14 @@ class _Predicted:
 
 
 class _EvalLoader:
-    """Batches of the held-out samples, in their order."""
-
-    def __init__(self, model: _Predicted, labels: Dict[str, object], samples: int):
-        self._model, self._labels, self._samples = model, labels, samples
+    def __init__(self, labels: Dict[str, object], samples: int):
+        self._labels, self._samples = labels, samples
 
     def __len__(self) -> int:
         return -(-self._samples // ROWS)
 
-    def __iter__(self) -> Iterator[dict]:
-        for begin in range(0, self._samples, ROWS):
-            end = min(begin + ROWS, self._samples)
-            self._model.at(begin, end)
-            yield {name: as_script_wants(values[begin:end]) for name, values in self._labels.items()}
+    def __iter__(self) -> Iterator[Batch]:
+        return batches(self._samples, self._labels)
 
 
 def columns_of(dataset):
@@ -219,10 +194,9 @@ class Finetuner(_Template):
         def scores(found: EvalPrediction):
             predictions = found.predictions if isinstance(found.predictions, dict) else {"logits": found.predictions}
             labels = found.labels if isinstance(found.labels, dict) else {"labels": found.labels}
-            model = _Predicted(predictions)
             samples = len(next(iter(predictions.values())))
             labels = {name: values for name, values in labels.items() if values is not None}
-            return self.run_compute_metrics(model, _EvalLoader(model, labels, samples))
+            return self.run_compute_metrics(_Predicted(predictions), _EvalLoader(labels, samples))
 
         return scores
 
