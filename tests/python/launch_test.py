@@ -18,7 +18,8 @@ BEGIN = """
     import tessera
     flags = json.loads(sys.argv[1])
     def put(name, **what):
-        path = os.path.join(os.path.dirname(flags["data"]), f"{name}-{os.environ['RANK']}.json")
+        rank = os.environ.get("RANK") or os.environ["OMPI_COMM_WORLD_RANK"]
+        path = os.path.join(os.path.dirname(flags["data"]), f"{name}-{rank}.json")
         with open(path, "w") as file:
             json.dump(what, file)
 """
@@ -37,12 +38,12 @@ class Launch(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def launch(self, program, *, ranks=2, flags=None, **more):
+    def launch(self, program, *, ranks=2, flags=None, backend="tcp", **more):
         """A program on so many ranks; the environment is that of this test, less what names ranks."""
         script = self.path("script.py")
         with open(script, "w") as file:
             file.write(textwrap.dedent(BEGIN) + textwrap.dedent(program))
-        words = [COMMAND, "launch", "-n", str(ranks), "--backend", "tcp", "--", sys.executable, "-B"]
+        words = [COMMAND, "launch", "-n", str(ranks), "--backend", backend, "--", sys.executable, "-B"]
         return subprocess.Popen(
             [*words, script, json.dumps(flags or self.flags)],
             stdin=subprocess.PIPE,
@@ -84,6 +85,37 @@ class Launch(unittest.TestCase):
             self.assertEqual((told["rank"], told["ending"], told["steps"]), (rank, "finished", 6))
             self.assertEqual(told["seen"], 2 * list(range(1, 7)))
         self.assertEqual(out.count("done: step 6 of 6"), 2, out)  # rank 0 alone prints
+
+    def test_mpirun_starts_ranks_too(self):
+        want = tessera.train(lines=None, devices=2, **{**self.flags, "output": self.path("threads")})
+        done = self.launch(
+            """
+            run = tessera.train(lines=None, **flags)
+            put("run", rank=run.rank, losses=[float(x) for x in run.losses])
+            """,
+            backend="mpi",
+        )
+        err = done.communicate()[1]
+        if "built without MPI" in err or "no mpirun" in err:
+            self.skipTest(err)
+        self.assertEqual(done.returncode, 0, err)
+        for rank in (0, 1):
+            losses = [float(x) for x in want.losses]
+            self.assertEqual(self.told("run", rank), {"rank": rank, "losses": losses})
+
+    def test_a_callback_of_any_rank_takes_its_time(self):
+        for slow in ("0", "1"):
+            done = self.launch(
+                """
+                def wait(step):
+                    if os.environ["RANK"] == flags["seed"] and step.number == 2: time.sleep(3)
+                run = tessera.train(callbacks=wait, lines=None, overwrite=True, **flags)
+                put("run", ending=run.ending)
+                """,
+                flags={**self.flags, "distributed_timeout": 1, "seed": slow},
+            )
+            self.assertEqual(done.communicate()[1], "")
+            self.assertEqual((done.returncode, self.told("run", 1)["ending"]), (0, "finished"))
 
     def test_one_rank_stops_all(self):
         done = self.launch(

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "tessera/comm/communicator.h"
 #include "tessera/train/callbacks.h"
@@ -31,6 +32,22 @@ class PatientCallback : public TrainCallback {
   void alone(const std::function<void()>& work);
   TrainCallback& callback_;
   Communicator* world_;
+};
+
+/// The same of several.
+class PatientCallbacks {
+ public:
+  PatientCallbacks(const std::vector<TrainCallback*>& callbacks, Communicator* world) {
+    for (TrainCallback* callback : callbacks) patient_.emplace_back(*callback, world);
+  }
+  std::vector<TrainCallback*> all() {
+    std::vector<TrainCallback*> out;
+    for (PatientCallback& callback : patient_) out.push_back(&callback);
+    return out;
+  }
+
+ private:
+  std::vector<PatientCallback> patient_;
 };
 
 }  // namespace tessera

@@ -178,11 +178,9 @@ TrainedRun train_on(Communicator* launched, bool first_here, const TrainRequest&
                  console);
   const auto lead = [&](Communicator* world, const Backend& backend) {
     TrainOptions options{request.callbacks, &stop};
-    std::vector<PatientCallback> patient;  // of a program, which may do what it likes in them
-    if (request.stop != nullptr)
-      for (TrainCallback* callback : request.callbacks) patient.emplace_back(*callback, world);
-    for (std::size_t i = 0; i < patient.size(); ++i) options.callbacks[i] = &patient[i];
-    if (slow) options.callbacks.push_back(&*slow);  // before the run's first line
+    PatientCallbacks patient(request.callbacks, world);
+    if (request.stop != nullptr) options.callbacks = patient.all();  // of a program, any work
+    if (slow) options.callbacks.push_back(&*slow);                   // before the run's first line
     if (request.shown) options.callbacks.push_back(display.get());
     options.callbacks.push_back(&starting);
     options.world = world;
@@ -193,12 +191,14 @@ TrainedRun train_on(Communicator* launched, bool first_here, const TrainRequest&
     options.failed = request.asked.failed;
     out.result = train(std::move(*run), backend, options);
   };
-  TrainOptions following;
-  if (first_here) following.callbacks = request.callbacks;
-  following.engine = kFast;
   try {
     on_ranks(config, launched, console, [&](Communicator* world, const Backend& backend) {
       if (world == nullptr || world->rank() == 0) return lead(world, backend);
+      TrainOptions following;
+      PatientCallbacks patient(request.callbacks, world);
+      if (first_here)
+        following.callbacks = request.stop != nullptr ? patient.all() : request.callbacks;
+      following.engine = kFast;
       follow(config, backend, *world, following);
     });
   } catch (...) {
