@@ -22,7 +22,6 @@ constexpr int kSteps = 200;
 
 /// One training step as a graph of whole tensors. It says nothing of devices.
 Graph training_step() {
-  // [model]
   Builder builder;
   const Value x = builder.batch("x", {DType::F32, {kRows, 2}, {}});
   const Value y = builder.batch("y", {DType::F32, {kRows, 1}, {}});
@@ -30,7 +29,6 @@ Graph training_step() {
   const Value error = linear(hidden, "second", 1, {.init = normal_init(0.2)}) - y;
   const Value loss = mean(error * error, {0, 1});
   builder.output(Output::Kind::Metric, "loss", loss);
-  // [end]
 
   std::vector<Value> parameters;
   for (const State& state : builder.so_far().states()) {

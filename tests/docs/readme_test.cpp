@@ -1,4 +1,4 @@
-/// README.md shows figures of bench/results, and code of an example.
+/// README.md shows figures of bench/results.
 
 #include <gtest/gtest.h>
 
@@ -71,8 +71,6 @@ TEST(Readme, ShowsTheFiguresOfTheBenchmarks) {
   }
   expect_text(kReadme, kReadmeTest, "figures", table);
 }
-
-TEST(Readme, ShowsTheModelOfAnExample) { expect_shown(kReadme, "examples/two_layers.cpp"); }
 
 }  // namespace
 }  // namespace tessera::test
