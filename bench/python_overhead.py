@@ -3,7 +3,7 @@
 
     python3 -B bench/python_overhead.py [FLAG...]     after ./dev test, or a build of tessera and tessera_c
 
-Samples are rows of numpy, one __getitem__ each; a callback hears of each step. Two models: gpt2-tiny, whose steps are so
+Samples are rows of numpy, one __getitem__ each; also with a callback, for which each step waits. Two models: gpt2-tiny, whose steps are so
 short that every call shows, and GPT-2 small with a small context. Each contestant is a process of its own, in turns, every
 other round in reverse order; ratios are taken within a round. Times are those between steps on the clock of who reads
 what a run prints, so that what happens between two steps counts too. Prints a table; --output writes it with its figures.
@@ -21,10 +21,10 @@ import turns
 
 WORK = pathlib.Path("runs/bench")
 MODELS = {
-    "gpt2-tiny": {"flags": ["--preset", "gpt2-tiny"], "context": 32, "batch": 16, "steps": 600, "every": 20},
-    "gpt2-small": {"flags": ["--preset", "gpt2-small"], "context": 64, "batch": 1, "steps": 12, "every": 1},
+    "gpt2-tiny": {"flags": ["--preset", "gpt2-tiny", "--vocab-size", 128], "context": 32, "batch": 16, "steps": 600, "every": 20},
+    "gpt2-small": {"flags": ["--preset", "gpt2-small", "--vocab-size", 50257], "context": 64, "batch": 1, "steps": 10, "every": 1},
 }
-NAMES = {"command": "`tessera train`", "python": "`tessera.Trainer`"}
+NAMES = {"command": "`tessera train`", "python": "`tessera.Trainer`", "callback": "the same with a callback"}
 
 
 def main():
@@ -37,9 +37,12 @@ def main():
     turns.told_by([f"{args.build}/tessera", "prepare", "licences", "--output", text])
     for model in args.models:
         args.warmup, args.steps = MODELS[model]["every"], MODELS[model]["steps"]
-        tasks = {"command": lambda: command(args, model, text), "python": lambda: trainer(args, model, text)}
+        tasks = {"command": lambda: command(args, model, text), "python": lambda: trainer(args, model, text, "--plain"),
+                 "callback": lambda: trainer(args, model, text, "--callback")}
         result = turns.take_turns(args, NAMES, tasks, lambda run: f"{run['median'] * 1e3:.3f} ms", model=model,
                                   threads=args.threads)
+        if len({run["parameters"] for run in result["runs"]}) > 1:
+            sys.exit("bench: these are two models")
         turns.show(args.output, f"python-{model}", result, table(result))
 
 
@@ -66,9 +69,9 @@ def command(args, model, text):
     return timed(args, model, [f"{args.build}/tessera", "train", "--data", text, *flags_of(args, model, output)], output)
 
 
-def trainer(args, model, text):
+def trainer(args, model, text, how):
     output = WORK / "python-trainer"
-    words = [sys.executable, "-B", "bench/python_overhead.py", "--train", args.build, text, *flags_of(args, model, output)]
+    words = [sys.executable, "-B", "bench/python_overhead.py", "--train", args.build, text, how, *flags_of(args, model, output)]
     return timed(args, model, words, output)
 
 
@@ -86,11 +89,14 @@ def timed(args, model, words, output):
         sys.exit(f"bench: this failed with {process.returncode}: {' '.join(words)}\n{errors[-4000:]}")
     with open(output / "metrics.jsonl") as file:
         inside = [line["step_seconds"] for line in map(json.loads, file) if line["kind"] == "train"]
+    with open(output / "summary.json") as file:
+        parameters = json.load(file)["parameters"]
     shutil.rmtree(output)  # the checkpoint of GPT-2 small is 1.5 GB
     marks = marks[1:]
     between = [(b[1] - a[1]) / (b[0] - a[0]) for a, b in zip(marks, marks[1:])]
     cpu = (marks[-1][2] - marks[0][2]) / (marks[-1][0] - marks[0][0])
-    return {"command": turns.line_of(words), "median": turns.median(between), "inside": turns.median(inside[2:]), "cpu": cpu}
+    return {"command": turns.line_of(words), "median": turns.median(between), "inside": turns.median(inside[2:]), "cpu": cpu,
+            "parameters": parameters}
 
 
 def cpu_seconds(process):
@@ -99,14 +105,14 @@ def cpu_seconds(process):
     return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def train(build, text, *flags):
+def train(build, text, how, *flags):
     """In a process of its own."""
     sys.path.insert(0, f"{build}/python")
     import numpy
     import tessera
 
-    keywords = dict(zip([word[2:].replace("-", "_") for word in flags[::1] if word.startswith("--")],
-                        values_of(flags)))
+    names = [word[2:].replace("-", "_") for word in flags if word.startswith("--")]
+    keywords = dict(zip(names, values_of(flags)))
     with open(text, encoding="utf-8") as file:
         letters = file.read()
     known = {letter: i for i, letter in enumerate(sorted(set(letters)))}
@@ -122,8 +128,9 @@ def train(build, text, *flags):
             return {"input_ids": row, "labels": row}
 
     seen = []
-    args = tessera.TrainingArguments(vocab_size=len(known), **keywords)
-    tessera.Trainer(args=args, train_dataset=Windows(), callbacks=[lambda step: seen.append(step.loss)],
+    args = tessera.TrainingArguments(**keywords)
+    callbacks = [lambda step: seen.append(step.loss)] if how == "--callback" else []
+    tessera.Trainer(args=args, train_dataset=Windows(), callbacks=callbacks,
                     lines=lambda line: print(line, flush=True)).train()
 
 
@@ -142,9 +149,13 @@ def table(result):
         ms, inside, cpu = ([1e3 * run[key] for run in found] for key in ("median", "inside", "cpu"))
         cells = [f"{turns.median(ms):.3f} ({min(ms):.3f} to {max(ms):.3f})", f"{turns.median(inside):.3f}", f"{turns.median(cpu):.3f}"]
         lines.append(f"| {name} | {' | '.join(cells)} |")
-    python, command = (turns.of_contestant(result, who) for who in ("python", "command"))
-    used = turns.median(a["cpu"] / b["cpu"] for a, b in zip(python, command))
-    lines += ["", f"Processors, Python / command: {used:.3f}. Python / command: {turns.spread(python, command)} of the time, within a round: median (min to max).", ""]
+    command = turns.of_contestant(result, "command")
+    lines.append("")
+    for who in ("python", "callback"):
+        found = turns.of_contestant(result, who)
+        used = turns.median(a["cpu"] / b["cpu"] for a, b in zip(found, command))
+        lines.append(f"{NAMES[who]} / command: {turns.spread(found, command)} of the time, {used:.3f} of the processors' time.")
+    lines += ["", "Ratios are taken within a round: median (min to max).", ""]
     return "\n".join(lines)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from ._errors import DataError
+from ._errors import DataError, UsageError
 from ._rows import ENDLESS, Rows, is_mapping, length_of
 
 try:
@@ -29,6 +29,7 @@ LABELS = ("labels", "start_positions", "end_positions", "start", "end", "next_se
 
 _IGNORED = -100  # a label that does not count
 _LEAST, _MOST = -(2**31), 2**31 - 1
+_MOST_IN_ROW = 2**24
 
 
 class Lengths:
@@ -161,6 +162,7 @@ class Batches:
                     f"sample {number} of the dataset is a {type(sample).__name__}; give a mapping of "
                     'features, as {"input_ids": [...], "labels": [...]}'
                 )
+            _require_names(sample, f"sample {number} of the dataset")
         return samples
 
     def _names_to_drop(self, sample: Mapping) -> frozenset:
@@ -196,11 +198,12 @@ class Batches:
                 f"data_collator returned a {type(batch).__name__}; return a mapping of arrays "
                 "[samples, ...]"
             )
+        _require_names(batch, "what data_collator returned")
         names = list(batch.keys())
         out = {}
         for name in names:
             column = batch[name]
-            size = len(column) if hasattr(column, "__len__") else None
+            size = length_of(column)
             if size != len(samples):
                 raise DataError(
                     f"data_collator returned {'no row' if size is None else size} of '{name}' for "
@@ -274,6 +277,8 @@ class Batches:
         fill = _IGNORED if name == "labels" else 0
         if all(len(row) == length for row in rows):
             return rows
+        if length > _MOST_IN_ROW:
+            raise UsageError(f"context is {length}, and rows have at most {_MOST_IN_ROW} numbers; give less")
         kind = "f" if any(row.dtype.kind == "f" for row in rows) else "i"
         out = numpy.full((len(rows), length), fill, numpy.float64 if kind == "f" else numpy.int64)
         for k, row in enumerate(rows):
@@ -313,6 +318,12 @@ class Batches:
             if short:
                 self.unmasked = int(numbers[short[0]])
                 return
+
+
+def _require_names(features: Mapping, what: str) -> None:
+    for name in features.keys():
+        if type(name) is not str or not name or name.startswith("batch.") or "\0" in name:
+            raise DataError(f"{what} has a feature called {name!r}; call it by a word, as 'labels'")
 
 
 def _renamed(name: str, names: Sequence[str]) -> str:

@@ -54,7 +54,7 @@ class _Mapped(Rows):
 
     def lengths(self, name: str) -> Optional[Iterable]:
         if isinstance(self._dataset, (list, tuple)):
-            rows = (sample[name] for sample in self._dataset if is_mapping(sample) and name in sample)
+            rows = (row[name] for row in self._dataset if is_mapping(row) and name in row.keys())
         elif getattr(self._dataset, "column_names", None):  # of Hugging Face
             rows = iter(self._dataset[name] if name in self._dataset.column_names else ())
         else:
@@ -66,8 +66,14 @@ class _Columns(Rows):
     """A mapping of columns, each with a value for every sample."""
 
     def __init__(self, columns: Mapping):
-        self.columns = dict(columns.items())
-        sizes = {name: len(column) for name, column in self.columns.items()}
+        self.columns = {name: columns[name] for name in columns.keys()}
+        sizes = {name: length_of(column) for name, column in self.columns.items()}
+        for name, size in sizes.items():
+            if size is None or is_mapping(self.columns[name]):
+                raise DataError(
+                    f"column {name!r} of a dataset is a {type(self.columns[name]).__name__}; give a "
+                    "value for each sample"
+                )
         if len(set(sizes.values())) > 1:
             raise DataError(f"columns of a dataset have other lengths than each other: {sizes}")
         self.size = next(iter(sizes.values()), 0)
@@ -190,7 +196,9 @@ def samples_of_batch(batch: object) -> List[Mapping]:
             '{"input_ids": [...], "labels": [...]}'
         )
     names = list(batch.keys())
-    sizes = {name: len(batch[name]) for name in names}
+    sizes = {name: length_of(batch[name]) for name in names}
+    if None in sizes.values():
+        raise DataError(f"features of a batch have no samples: {[n for n in names if sizes[n] is None]}")
     if len(set(sizes.values())) > 1:
         raise DataError(f"features of a batch have other numbers of samples than each other: {sizes}")
     count = next(iter(sizes.values()), 0)
@@ -201,11 +209,12 @@ def rows_of(dataset: object, use: str) -> Rows:
     """Samples of a dataset of any kind. `use`: what errors call it."""
     if is_mapping(dataset) and not hasattr(dataset, "column_names"):
         return _Columns(dataset)
-    if not is_loader(dataset) and hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__"):
+    sized = hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")
+    if sized and not is_loader(dataset) and getattr(dataset, "ndim", 1) > 0:
         if isinstance(dataset, (str, bytes)):
             raise UsageError(f"{use} is a text; give samples, or name a file by the flag data")
         return _Mapped(dataset)
-    if isinstance(dataset, Iterable):
+    if isinstance(dataset, Iterable) and getattr(dataset, "ndim", 1) > 0:
         return _Stream(dataset)
     raise UsageError(
         f"{use} is a {type(dataset).__name__}; give a list of samples, an object with __len__ and "

@@ -8,6 +8,7 @@ from typing import Callable, Iterable, List, Optional, Sequence, TYPE_CHECKING, 
 
 from . import _html
 from ._call import Call
+from ._errors import UsageError
 from ._listed import keywords_of
 
 if TYPE_CHECKING:
@@ -110,11 +111,20 @@ class Run:
         return f"<tessera.Run {self.ending}: {self.summary['steps']} steps{last}; {self.output}>"
 
 
+def _functions_of(callbacks: object) -> list:
+    several = isinstance(callbacks, (list, tuple)) or hasattr(callbacks, "__next__")
+    listed = list(callbacks) if several and not callable(callbacks) else [callbacks]
+    for each in listed:
+        if not callable(each):
+            raise UsageError(f"a callback is a {type(each).__name__}; give functions of a step")
+    return listed
+
+
 class StepCall(Call):
     """A call whose steps callbacks hear of."""
 
     def __init__(self, callbacks: Callbacks, lines: Optional[Callable[[str], object]]):
-        self._hears = [callbacks] if callable(callbacks) else list(callbacks)
+        self._hears = _functions_of(callbacks)
         self._steps = 0
         super().__init__(lines, self._on_step if self._hears else None)
 

@@ -135,6 +135,9 @@ class Trainer:
             model = _Weights(None if model is None else os.fspath(model))
         elif not (hasattr(model, "source") and hasattr(model, "flags")):
             raise UsageError(f"model is a {type(model).__name__}; give a tessera.Model or the path of one")
+        for name, function in (("data_collator", data_collator), ("compute_metrics", compute_metrics)):
+            if function is not None and not callable(function):
+                raise UsageError(f"{name} is a {type(function).__name__}; give a function")
         self.model = model
         self.args = args or TrainingArguments()
         self.train_dataset = train_dataset
@@ -154,6 +157,8 @@ class Trainer:
         """
         program, flags = self._program_and_flags()
         if resume is not None:
+            if not isinstance(resume, (str, os.PathLike)):
+                raise UsageError(f'resume is {resume!r}; give "auto" or the path of a checkpoint')
             flags["resume"] = os.fspath(resume)
         call = StepCall(self.callbacks, self.lines)
         run = call.run(program.call(call, self._command, flags))
@@ -178,6 +183,8 @@ class Trainer:
                 flags.setdefault("eval_iters", 0)
             if both[0].size == ENDLESS and not flags.get("steps"):
                 raise UsageError("train_dataset has no length; give steps")
+            if any(rows.size == 0 for rows in both):
+                raise_empty()
             lengths = Lengths(both, flags)
             train, valid = [
                 self._batches(Batches, rows, lengths, keeps_labels=rows is not both[0])

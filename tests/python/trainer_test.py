@@ -1,6 +1,7 @@
 """tessera.Trainer: samples and scores of Python make the run that the same numbers make elsewhere."""
 
 import gc
+import glob
 import itertools
 import json
 import os
@@ -300,7 +301,19 @@ class Samples(Test):
         for what in (3, "abc", b"abc", object()):
             with self.assertRaises(tessera.UsageError):
                 self.losses(what)
-        for columns, words in [({"a": [1], "b": [1, 2]}, "other lengths"), ({}, "no samples")]:
+        for value in (numpy.array(3), 3, "abc"):
+            with self.assertRaisesRegex(tessera.UsageError, "train_dataset is a"):
+                self.losses(value)
+        for name in (3, None, "", "batch.is_sample", "a\0"):
+            with self.assertRaisesRegex(tessera.DataError, "has a feature called"):
+                self.losses([{**row, name: 1} for row in rows])
+        with self.assertRaisesRegex(tessera.UsageError, "context is 1099511627776"):
+            self.losses(rows, context=2**40)
+        for columns, words in [
+            ({"a": [1], "b": [1, 2]}, "other lengths"),
+            ({"a": 3}, "column 'a' of a dataset is a int"),
+            ({}, "no samples"),
+        ]:
             with self.assertRaisesRegex(tessera.DataError, words):
                 self.losses(columns)
 
@@ -541,6 +554,30 @@ class Scores(Test):
         by_path = self.trainer(rows, flags=flags, model=self.path("run"))
         numpy.testing.assert_array_equal(by_path.predict(rows), trainer.predict(rows))
 
+    def test_predictions_are_what_a_called_model_returns(self):
+        """Of rows that are filled up; and a called model is compared with transformers elsewhere."""
+        random = numpy.random.default_rng(1)
+        for folder in sorted(glob.glob(os.path.join(os.path.dirname(__file__), "../golden/hub/*"))):
+            with self.subTest(folder), tessera.Model.from_pretrained(folder) as model:
+                sizes = model.config
+                if sizes["task"] == "image_classification":
+                    shape = (3, sizes["image_channels"], sizes["image_size"], sizes["image_size"])
+                    rows = [dict(pixel_values=x) for x in random.normal(size=shape).astype("f4")]
+                else:
+                    ids = [random.integers(3, sizes["vocab_size"], size=n) for n in (4, 6, 5)]
+                    rows = [dict(input_ids=row, attention_mask=row * 0 + 1) for row in ids]
+                if sizes["task"] == "seq2seq_lm":
+                    rows = [dict(row, decoder_input_ids=row["input_ids"][:3]) for row in rows]
+                args = tessera.TrainingArguments(global_batch_size=2)
+                found = tessera.Trainer(model, args, lines=None).predict(rows)
+                several = found if isinstance(found, dict) else {"logits": found}
+                for i, row in enumerate(rows):
+                    out = model(**{name: value[None] for name, value in row.items()})
+                    for name, arrays in several.items():
+                        want = out[name if name in out else name + "_logits"][0]
+                        mine = arrays[i] if arrays[i].ndim == 0 else arrays[i][: len(want)]
+                        numpy.testing.assert_allclose(mine, want, atol=1e-5)
+
     def test_logits_of_a_causal_model_are_those_of_its_loss(self):
         rows = texts()
         trainer = self.trainer(rows, steps=3)
@@ -598,6 +635,11 @@ class Scores(Test):
             self.trainer(texts()).evaluate()
         with self.assertRaisesRegex(tessera.UsageError, "model is a int"):
             tessera.Trainer(3)
+        for more in (dict(data_collator=3), dict(compute_metrics=3), dict(callbacks=3), dict(callbacks=[print, 3])):
+            with self.assertRaisesRegex(tessera.UsageError, "is a int; give"):
+                self.trainer(texts(), steps=1, **more).train()
+        with self.assertRaisesRegex(tessera.UsageError, "resume is 3"):
+            self.trainer(texts(), steps=1).train(resume=3)
         with self.assertRaisesRegex(tessera.UsageError, "args is a dict"):
             tessera.Trainer(args={})
         with self.assertRaisesRegex(tessera.UsageError, "the same flag"):
