@@ -109,6 +109,8 @@ class Values(unittest.TestCase):
             with self.subTest(name):
                 got = computed(lambda a, b: {"out": case(a, b)}, a=x, b=y)["out"]
                 want = case(x, y)
+                if name == "numpy's numbers":  # whose dtype depends on its version
+                    want = want.astype(numpy.float32)
                 self.assertEqual((got.dtype, got.shape), (want.dtype, want.shape))
                 numpy.testing.assert_allclose(got, want, rtol=1e-6)
         product = computed(lambda a, b: a @ ops.transpose(b, [1, 0]), a=x, b=y)
