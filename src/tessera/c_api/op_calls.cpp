@@ -62,7 +62,10 @@ Values unary(CallArguments& c) {
   return {kFunction(c.at("x"))};
 }
 
+constexpr Value (*kPlus)(At, Value) = operator+;
 constexpr Value (*kMinus)(At, Value) = operator-;
+constexpr Value (*kTimes)(At, Value) = operator*;
+constexpr Value (*kOver)(At, Value) = operator/;
 
 using Reduction = Value (*)(At, std::vector<std::int64_t>, KeepDim);
 template <Reduction kFunction>
@@ -92,249 +95,237 @@ AttentionOptions attention_options(CallArguments& c) {
 
 constexpr GraphCall kOpCalls[] = {
     // Elementwise.
-    {"add", "a b", binary < operator+> }, {"sub", "a b", binary<kMinus>},
-     {"mul", "a b", binary < operator*> },
-      {
-          "div",
-          "a b",
-          binary < operator/> },
-          {"maximum", "a b", binary<maximum>},
-          {"minimum", "a b", binary<minimum>},
-          {"power", "a b", binary<power>},
-          {"negate", "x", [](CallArguments& c) -> Values { return {-c.at("x")}; }},
-          {"exp", "x", unary<exp>},
-          {"log", "x", unary<log>},
-          {"sqrt", "x", unary<sqrt>},
-          {"rsqrt", "x", unary<rsqrt>},
-          {"tanh", "x", unary<tanh>},
-          {"erf", "x", unary<erf>},
-          {"cos", "x", unary<cos>},
-          {"abs", "x", unary<abs>},
-          {"sigmoid", "x", unary<sigmoid>},
-          {"relu", "x", unary<relu>},
-          {"silu", "x", unary<silu>},
-          {"gelu", "x form=\"tanh\"",
-           [](CallArguments& c) -> Values {
-             GeluForm form = GeluForm::Tanh;
-             c.get_word("form", std::array<std::string_view, 2>{"erf", "tanh"}, form);
-             return {gelu(c.at("x"), form)};
-           }},
-          {"equal", "a b", binary<equal>},
-          {"not_equal", "a b", binary<not_equal>},
-          {"less", "a b", binary<less>},
-          {"less_equal", "a b", binary<less_equal>},
-          {"logical_and", "a b", binary<logical_and>},
-          {"logical_or", "a b", binary<logical_or>},
-          {"logical_not", "x", unary<logical_not>},
-          {"is_finite", "x", unary<is_finite>},
-          {"select", "condition a b",
-           [](CallArguments& c) -> Values {
-             const auto [a, b] = operands(c);
-             return {select(c.value("condition"), a, b)};
-           }},
-          {"cast", "x dtype",
-           [](CallArguments& c) -> Values { return {cast(c.value("x"), c.need<DType>("dtype"))}; }},
-          {"identity", "x", [](CallArguments& c) -> Values { return {identity(c.value("x"))}; }},
-          {"stop_gradient", "x",
-           [](CallArguments& c) -> Values { return {stop_gradient(c.value("x"))}; }},
-          {"constant", "value dtype=\"f32\"",
-           [](CallArguments& c) -> Values {
-             return {number_beside(c, "value", c.need<DType>("dtype"))};
-           }},
-          // Reductions and broadcasting.
-          {"sum", "x dims=null keep=false", reduce<static_cast<Reduction>(sum)>},
-          {"max", "x dims=null keep=false", reduce<static_cast<Reduction>(max)>},
-          {"min", "x dims=null keep=false", reduce<static_cast<Reduction>(min)>},
-          {"mean", "x dims=null keep=false", reduce<mean>, "sum"},
-          {"any", "x dims=null keep=false", reduce<any>, "max"},
-          {"all", "x dims=null keep=false", reduce<all>, "min"},
-          {"sum_squares", "x",
-           [](CallArguments& c) -> Values { return {sum_squares(c.value("x"))}; }},
-          {"broadcast_to", "x shape",
-           [](CallArguments& c) -> Values { return {broadcast_to(c.value("x"), shape_of(c))}; },
-           "broadcast"},
-          {"add_n", "values",
-           [](CallArguments& c) -> Values { return {add_n(c.values("values"))}; }},
-          // Shape.
-          {"reshape", "x shape",
-           [](CallArguments& c) -> Values {
-             return {reshape(c.value("x"), shape_of(c), c.where)};
-           }},
-          {"transpose", "x permutation",
-           [](CallArguments& c) -> Values {
-             return {transpose(c.value("x"), c.need<std::vector<std::int64_t>>("permutation"),
-                               c.where)};
-           }},
-          {"slice", "x dim start size",
-           [](CallArguments& c) -> Values {
-             const Value x = c.value("x");
-             return {slice(x, c.dim("dim", x), c.integer("start"), c.integer("size"), c.where)};
-           }},
-          {"strided_slice", "x dim start size step",
-           [](CallArguments& c) -> Values {
-             const Value x = c.value("x");
-             return {strided_slice(x, c.dim("dim", x), c.integer("start"), c.integer("size"),
-                                   c.integer("step"), c.where)};
-           },
-           "slice"},
-          {"dynamic_slice", "x dim start size",
-           [](CallArguments& c) -> Values {
-             const Value x = c.value("x");
-             return {
-                 dynamic_slice(x, c.dim("dim", x), c.value("start"), c.integer("size"), c.where)};
-           }},
-          {"dynamic_update", "x update dim start",
-           [](CallArguments& c) -> Values {
-             const Value x = c.value("x");
-             return {
-                 dynamic_update(x, c.value("update"), c.dim("dim", x), c.value("start"), c.where)};
-           }},
-          {"concat", "values dim",
-           [](CallArguments& c) -> Values {
-             const Values values = c.values("values");
-             return {concat(values, c.dim("dim", values[0]), c.where)};
-           }},
-          {"pad", "x dim start size",
-           [](CallArguments& c) -> Values {
-             const Value x = c.value("x");
-             return {pad(x, c.dim("dim", x), c.integer("start"), c.integer("size"), c.where)};
-           }},
-          // Index.
-          {"gather", "ids table dim=0",
-           [](CallArguments& c) -> Values {
-             const Value table = c.value("table");
-             const int dim = c.dim("dim", table);
-             if (dim == 0) return {gather(c.value("ids"), table, c.where)};
-             return {gather(c.value("ids"), table, dim, c.where)};
-           }},
-          {"scatter_add", "ids dy rows",
-           [](CallArguments& c) -> Values {
-             return {scatter_add(c.value("ids"), c.value("dy"), c.integer("rows"), c.where)};
-           }},
-          {"gather_nd", "indices x",
-           [](CallArguments& c) -> Values {
-             return {gather_nd(c.value("indices"), c.value("x"), c.where)};
-           },
-           "gather"},
-          {"pick", "x ids",
-           [](CallArguments& c) -> Values {
-             return {pick(c.value("x"), c.value("ids"), c.where)};
-           }},
-          {"place", "ids dy size",
-           [](CallArguments& c) -> Values {
-             return {place(c.value("ids"), c.value("dy"), c.integer("size"), c.where)};
-           }},
-          {"take_along", "x ids",
-           [](CallArguments& c) -> Values {
-             return {take_along(c.value("x"), c.value("ids"), c.where)};
-           }},
-          {"add_along", "ids dy size",
-           [](CallArguments& c) -> Values {
-             return {add_along(c.value("ids"), c.value("dy"), c.integer("size"), c.where)};
-           }},
-          {"top_k", "x k",
-           [](CallArguments& c) -> Values {
-             const TopKResult out = top_k(c.value("x"), c.integer("k"), c.where);
-             return {out.values, out.ids};
-           }},
-          {"arg_max", "x dim=-1",
-           [](CallArguments& c) -> Values {
-             const Value x = c.value("x");
-             return {arg_max(x, c.dim("dim", x), c.where)};
-           },
-           "top_k"},
-          {"one_hot", "ids size dtype=\"f32\"",
-           [](CallArguments& c) -> Values {
-             return {one_hot(c.value("ids"), c.integer("size"), c.need<DType>("dtype"), c.where)};
-           }},
-          {"iota", "shape dim dtype=\"i32\"",
-           [](CallArguments& c) -> Values {
-             const Shape shape = shape_of(c);
-             const std::int64_t dim = c.integer("dim");
-             require(dim >= 0 && dim < shape.ndim(), "iota: dim is ", dim, ", but the shape is ",
-                     shape, "; give one of its dims, from 0");
-             return {iota(c.graph.builder, shape, static_cast<int>(dim), c.need<DType>("dtype"),
-                          c.where)};
-           }},
-          // Random.
-          {"dropout", "x step p name",
-           [](CallArguments& c) -> Values {
-             return {dropout(c.value("x"), c.value("step"), c.number("p"), c.plain_name("name"),
+    {"add", "a b", binary<kPlus>},
+    {"sub", "a b", binary<kMinus>},
+    {"mul", "a b", binary<kTimes>},
+    {"div", "a b", binary<kOver>},
+    {"maximum", "a b", binary<maximum>},
+    {"minimum", "a b", binary<minimum>},
+    {"power", "a b", binary<power>},
+    {"negate", "x", [](CallArguments& c) -> Values { return {-c.at("x")}; }},
+    {"exp", "x", unary<exp>},
+    {"log", "x", unary<log>},
+    {"sqrt", "x", unary<sqrt>},
+    {"rsqrt", "x", unary<rsqrt>},
+    {"tanh", "x", unary<tanh>},
+    {"erf", "x", unary<erf>},
+    {"cos", "x", unary<cos>},
+    {"abs", "x", unary<abs>},
+    {"sigmoid", "x", unary<sigmoid>},
+    {"relu", "x", unary<relu>},
+    {"silu", "x", unary<silu>},
+    {"gelu", "x form=\"tanh\"",
+     [](CallArguments& c) -> Values {
+       GeluForm form = GeluForm::Tanh;
+       c.get_word("form", std::array<std::string_view, 2>{"erf", "tanh"}, form);
+       return {gelu(c.at("x"), form)};
+     }},
+    {"equal", "a b", binary<equal>},
+    {"not_equal", "a b", binary<not_equal>},
+    {"less", "a b", binary<less>},
+    {"less_equal", "a b", binary<less_equal>},
+    {"logical_and", "a b", binary<logical_and>},
+    {"logical_or", "a b", binary<logical_or>},
+    {"logical_not", "x", unary<logical_not>},
+    {"is_finite", "x", unary<is_finite>},
+    {"select", "condition a b",
+     [](CallArguments& c) -> Values {
+       const auto [a, b] = operands(c);
+       return {select(c.value("condition"), a, b)};
+     }},
+    {"cast", "x dtype",
+     [](CallArguments& c) -> Values { return {cast(c.value("x"), c.need<DType>("dtype"))}; }},
+    {"identity", "x", [](CallArguments& c) -> Values { return {identity(c.value("x"))}; }},
+    {"stop_gradient", "x",
+     [](CallArguments& c) -> Values { return {stop_gradient(c.value("x"))}; }},
+    {"constant", "value dtype=\"f32\"",
+     [](CallArguments& c) -> Values {
+       return {number_beside(c, "value", c.need<DType>("dtype"))};
+     }},
+    // Reductions and broadcasting.
+    {"sum", "x dims=null keep=false", reduce<static_cast<Reduction>(sum)>},
+    {"max", "x dims=null keep=false", reduce<static_cast<Reduction>(max)>},
+    {"min", "x dims=null keep=false", reduce<static_cast<Reduction>(min)>},
+    {"mean", "x dims=null keep=false", reduce<mean>, "sum"},
+    {"any", "x dims=null keep=false", reduce<any>, "max"},
+    {"all", "x dims=null keep=false", reduce<all>, "min"},
+    {"sum_squares", "x", [](CallArguments& c) -> Values { return {sum_squares(c.value("x"))}; }},
+    {"broadcast_to", "x shape",
+     [](CallArguments& c) -> Values { return {broadcast_to(c.value("x"), shape_of(c))}; },
+     "broadcast"},
+    {"add_n", "values", [](CallArguments& c) -> Values { return {add_n(c.values("values"))}; }},
+    // Shape.
+    {"reshape", "x shape",
+     [](CallArguments& c) -> Values { return {reshape(c.value("x"), shape_of(c), c.where)}; }},
+    {"transpose", "x permutation",
+     [](CallArguments& c) -> Values {
+       return {transpose(c.value("x"), c.need<std::vector<std::int64_t>>("permutation"), c.where)};
+     }},
+    {"slice", "x dim start size",
+     [](CallArguments& c) -> Values {
+       const Value x = c.value("x");
+       return {slice(x, c.dim("dim", x), c.integer("start"), c.integer("size"), c.where)};
+     }},
+    {"strided_slice", "x dim start size step",
+     [](CallArguments& c) -> Values {
+       const Value x = c.value("x");
+       return {strided_slice(x, c.dim("dim", x), c.integer("start"), c.integer("size"),
+                             c.integer("step"), c.where)};
+     },
+     "slice"},
+    {"dynamic_slice", "x dim start size",
+     [](CallArguments& c) -> Values {
+       const Value x = c.value("x");
+       return {dynamic_slice(x, c.dim("dim", x), c.value("start"), c.integer("size"), c.where)};
+     }},
+    {"dynamic_update", "x update dim start",
+     [](CallArguments& c) -> Values {
+       const Value x = c.value("x");
+       return {dynamic_update(x, c.value("update"), c.dim("dim", x), c.value("start"), c.where)};
+     }},
+    {"concat", "values dim",
+     [](CallArguments& c) -> Values {
+       const Values values = c.values("values");
+       return {concat(values, c.dim("dim", values[0]), c.where)};
+     }},
+    {"pad", "x dim start size",
+     [](CallArguments& c) -> Values {
+       const Value x = c.value("x");
+       return {pad(x, c.dim("dim", x), c.integer("start"), c.integer("size"), c.where)};
+     }},
+    // Index.
+    {"gather", "ids table dim=0",
+     [](CallArguments& c) -> Values {
+       const Value table = c.value("table");
+       const int dim = c.dim("dim", table);
+       if (dim == 0) return {gather(c.value("ids"), table, c.where)};
+       return {gather(c.value("ids"), table, dim, c.where)};
+     }},
+    {"scatter_add", "ids dy rows",
+     [](CallArguments& c) -> Values {
+       return {scatter_add(c.value("ids"), c.value("dy"), c.integer("rows"), c.where)};
+     }},
+    {"gather_nd", "indices x",
+     [](CallArguments& c) -> Values {
+       return {gather_nd(c.value("indices"), c.value("x"), c.where)};
+     },
+     "gather"},
+    {"pick", "x ids",
+     [](CallArguments& c) -> Values { return {pick(c.value("x"), c.value("ids"), c.where)}; }},
+    {"place", "ids dy size",
+     [](CallArguments& c) -> Values {
+       return {place(c.value("ids"), c.value("dy"), c.integer("size"), c.where)};
+     }},
+    {"take_along", "x ids",
+     [](CallArguments& c) -> Values {
+       return {take_along(c.value("x"), c.value("ids"), c.where)};
+     }},
+    {"add_along", "ids dy size",
+     [](CallArguments& c) -> Values {
+       return {add_along(c.value("ids"), c.value("dy"), c.integer("size"), c.where)};
+     }},
+    {"top_k", "x k",
+     [](CallArguments& c) -> Values {
+       const TopKResult out = top_k(c.value("x"), c.integer("k"), c.where);
+       return {out.values, out.ids};
+     }},
+    {"arg_max", "x dim=-1",
+     [](CallArguments& c) -> Values {
+       const Value x = c.value("x");
+       return {arg_max(x, c.dim("dim", x), c.where)};
+     },
+     "top_k"},
+    {"one_hot", "ids size dtype=\"f32\"",
+     [](CallArguments& c) -> Values {
+       return {one_hot(c.value("ids"), c.integer("size"), c.need<DType>("dtype"), c.where)};
+     }},
+    {"iota", "shape dim dtype=\"i32\"",
+     [](CallArguments& c) -> Values {
+       const Shape shape = shape_of(c);
+       const std::int64_t dim = c.integer("dim");
+       require(dim >= 0 && dim < shape.ndim(), "iota: dim is ", dim, ", but the shape is ", shape,
+               "; give one of its dims, from 0");
+       return {
+           iota(c.graph.builder, shape, static_cast<int>(dim), c.need<DType>("dtype"), c.where)};
+     }},
+    // Random.
+    {"dropout", "x step p name",
+     [](CallArguments& c) -> Values {
+       return {
+           dropout(c.value("x"), c.value("step"), c.number("p"), c.plain_name("name"), c.where)};
+     }},
+    {"random_uniform", "shape step name",
+     [](CallArguments& c) -> Values {
+       return {random_uniform(c.graph.builder, shape_of(c), c.value("step"), c.plain_name("name"),
+                              c.where)};
+     }},
+    {"random_normal", "shape step name",
+     [](CallArguments& c) -> Values {
+       return {random_normal(c.graph.builder, shape_of(c), c.value("step"), c.plain_name("name"),
                              c.where)};
-           }},
-          {"random_uniform", "shape step name",
-           [](CallArguments& c) -> Values {
-             return {random_uniform(c.graph.builder, shape_of(c), c.value("step"),
-                                    c.plain_name("name"), c.where)};
-           }},
-          {"random_normal", "shape step name",
-           [](CallArguments& c) -> Values {
-             return {random_normal(c.graph.builder, shape_of(c), c.value("step"),
-                                   c.plain_name("name"), c.where)};
-           }},
-          {"random_truncated_normal", "shape step name",
-           [](CallArguments& c) -> Values {
-             return {random_truncated_normal(c.graph.builder, shape_of(c), c.value("step"),
-                                             c.plain_name("name"), c.where)};
-           }},
-          // Products, norms, attention, losses.
-          {"matmul", "a b trans_a=false trans_b=false",
-           [](CallArguments& c) -> Values {
-             return {matmul(c.value("a"), c.value("b"),
-                            {.trans_a = c.flag("trans_a"), .trans_b = c.flag("trans_b")}, c.where)};
-           }},
-          {"einsum", "rule a b",
-           [](CallArguments& c) -> Values {
-             return {einsum(c.text_of("rule"), c.value("a"), c.value("b"), c.where)};
-           },
-           "matmul"},
-          {"layer_norm", "x weight bias=null eps=1e-05",
-           [](CallArguments& c) -> Values {
-             const LayerNormResult out = layer_norm(c.value("x"), c.value("weight"),
-                                                    c.maybe("bias"), c.number("eps"), c.where);
-             return {out.y, out.mean, out.rstd};
-           }},
-          {"rms_norm", "x weight eps=1e-05",
-           [](CallArguments& c) -> Values {
-             const RmsNormResult out =
-                 rms_norm(c.value("x"), c.value("weight"), c.number("eps"), c.where);
-             return {out.y, out.rstd};
-           }},
-          {"softmax", "x dim=-1",
-           [](CallArguments& c) -> Values {
-             const Value x = c.value("x");
-             return {softmax(x, c.dim("dim", x), c.where)};
-           }},
-          {"log_softmax", "x dim=-1",
-           [](CallArguments& c) -> Values {
-             const Value x = c.value("x");
-             return {log_softmax(x, c.dim("dim", x), c.where)};
-           }},
-          {"cross_entropy", "logits labels ignore_index=-100",
-           [](CallArguments& c) -> Values {
-             const CrossEntropyResult out = cross_entropy(c.value("logits"), c.value("labels"),
-                                                          c.integer("ignore_index"), c.where);
-             return {out.loss, out.logsumexp};
-           }},
-          {"attention",
-           "q k v mask=null step=null causal=true window=0 scale=0.0 cap=0.0 slopes=null "
-           "dropout=0.0 "
-           "name=\"dropout\"",
-           [](CallArguments& c) -> Values {
-             AttentionOptions options = attention_options(c);
-             const std::string name = c.plain_name("name");
-             options.name = name;
-             const AttentionResult out =
-                 attention(c.value("q"), c.value("k"), c.value("v"), c.maybe("mask"),
-                           c.maybe("step"), options, c.where);
-             return {out.y, out.logsumexp};
-           }},
-          {"rope", "x positions base=10000.0 inverse=false",
-           [](CallArguments& c) -> Values {
-             return {rope(c.value("x"), c.value("positions"), c.number("base"), c.flag("inverse"),
-                          c.where)};
-           }},
-     };
+     }},
+    {"random_truncated_normal", "shape step name",
+     [](CallArguments& c) -> Values {
+       return {random_truncated_normal(c.graph.builder, shape_of(c), c.value("step"),
+                                       c.plain_name("name"), c.where)};
+     }},
+    // Products, norms, attention, losses.
+    {"matmul", "a b trans_a=false trans_b=false",
+     [](CallArguments& c) -> Values {
+       return {matmul(c.value("a"), c.value("b"),
+                      {.trans_a = c.flag("trans_a"), .trans_b = c.flag("trans_b")}, c.where)};
+     }},
+    {"einsum", "rule a b",
+     [](CallArguments& c) -> Values {
+       return {einsum(c.text_of("rule"), c.value("a"), c.value("b"), c.where)};
+     },
+     "matmul"},
+    {"layer_norm", "x weight bias=null eps=1e-05",
+     [](CallArguments& c) -> Values {
+       const LayerNormResult out =
+           layer_norm(c.value("x"), c.value("weight"), c.maybe("bias"), c.number("eps"), c.where);
+       return {out.y, out.mean, out.rstd};
+     }},
+    {"rms_norm", "x weight eps=1e-05",
+     [](CallArguments& c) -> Values {
+       const RmsNormResult out =
+           rms_norm(c.value("x"), c.value("weight"), c.number("eps"), c.where);
+       return {out.y, out.rstd};
+     }},
+    {"softmax", "x dim=-1",
+     [](CallArguments& c) -> Values {
+       const Value x = c.value("x");
+       return {softmax(x, c.dim("dim", x), c.where)};
+     }},
+    {"log_softmax", "x dim=-1",
+     [](CallArguments& c) -> Values {
+       const Value x = c.value("x");
+       return {log_softmax(x, c.dim("dim", x), c.where)};
+     }},
+    {"cross_entropy", "logits labels ignore_index=-100",
+     [](CallArguments& c) -> Values {
+       const CrossEntropyResult out =
+           cross_entropy(c.value("logits"), c.value("labels"), c.integer("ignore_index"), c.where);
+       return {out.loss, out.logsumexp};
+     }},
+    {"attention",
+     "q k v mask=null step=null causal=true window=0 scale=0.0 cap=0.0 slopes=null "
+     "dropout=0.0 "
+     "name=\"dropout\"",
+     [](CallArguments& c) -> Values {
+       AttentionOptions options = attention_options(c);
+       const std::string name = c.plain_name("name");
+       options.name = name;
+       const AttentionResult out = attention(c.value("q"), c.value("k"), c.value("v"),
+                                             c.maybe("mask"), c.maybe("step"), options, c.where);
+       return {out.y, out.logsumexp};
+     }},
+    {"rope", "x positions base=10000.0 inverse=false",
+     [](CallArguments& c) -> Values {
+       return {
+           rope(c.value("x"), c.value("positions"), c.number("base"), c.flag("inverse"), c.where)};
+     }},
+};
 
 }  // namespace
 
