@@ -33,18 +33,26 @@ class ModelLoss(Value):
 
 
 class ModelOutput(Mapping):
-    """What model(**batch) computes: output.loss, output.logits; also by name or place."""
+    """What model(**batch) computes: output.loss, output.logits; also by name or place. Without labels
+    it has no loss."""
 
-    def __init__(self, loss: ModelLoss, predictions: Dict[str, Value]):
-        self._values: Dict[str, Value] = {"loss": loss, **predictions}
+    def __init__(self, loss: Optional[ModelLoss], predictions: Dict[str, Value]):
+        self._values: Dict[str, Value] = dict(predictions) if loss is None else {"loss": loss, **predictions}
 
     def __getattr__(self, name: str) -> Value:
-        if name in self._values:
-            return self._values[name]
+        if name in self._values or name == "loss":
+            return self[name]
         raise AttributeError(f"there is no {name}; there are {', '.join(self._values)}")
 
     def __getitem__(self, which: object) -> Value:
-        return list(self._values.values())[which] if isinstance(which, int) else self._values[which]
+        if isinstance(which, int):
+            return list(self._values.values())[which]
+        if which == "loss" and which not in self._values:
+            raise UsageError(
+                "the model was called without labels, so it has no loss; give it labels, or compute a loss of what "
+                "it predicts"
+            )
+        return self._values[which]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._values)
@@ -65,8 +73,10 @@ class TracedModel:
             if not isinstance(value, Value):
                 raise UsageError(f"model(**batch): {name} is a {type(value).__name__}; give values of the batch")
         found = self._graph.model(features)
-        loss = ModelLoss(self._graph, found["loss"], "the loss")
-        loss.parts = {"sum": found["sum"]["id"], "count": found["count"]["id"]}
+        loss: Optional[ModelLoss] = None
+        if found["loss"] is not None:
+            loss = ModelLoss(self._graph, found["loss"], "the loss")
+            loss.parts = {"sum": found["sum"]["id"], "count": found["count"]["id"]}
         predictions = {k: Value(self._graph, v, k) for k, v in found["predictions"].items()}
         self.last = ModelOutput(loss, predictions)
         return self.last

@@ -97,6 +97,21 @@ class Losses(unittest.TestCase):
         with self.assertRaisesRegex(tessera.UsageError, "weight"):
             self.trainer(own, ROWS).train()
 
+    def test_without_labels_the_model_has_no_loss(self):
+        unlabelled = [{name: value for name, value in row.items() if name != "labels"} for row in PLAIN]
+        with self.assertRaisesRegex(tessera.UsageError, "called without labels, so it has no loss"):
+            self.trainer(own, unlabelled).train()
+        with self.assertRaisesRegex(tessera.UsageError, "called without labels, so it has no loss"):
+            self.trainer(lambda model, batch: model(**batch), unlabelled).train()
+
+        def of_logits(model, batch):
+            logits = model(**{name: value for name, value in batch.items() if name != "labels"}).logits
+            return tessera.nn.cross_entropy(logits, batch["labels"])
+
+        numpy.testing.assert_array_equal(self.trainer(of_logits).train().losses, self.trainer(scalar).train().losses)
+        logits = self.trainer(own).predict(unlabelled[:5])  # nothing trains
+        self.assertEqual(logits.shape, (5, 2))
+
     def test_what_outlives_its_function(self):
         kept = []
 

@@ -80,18 +80,19 @@ struct tessera_program {
   int (*score)(void* user, const tessera_prediction* predictions, int64_t count,
                const tessera_score** scores, int64_t* num_scores);
   const char* (*problem)(void* user);
-  /// The loss of a batch, where it is the program's own; null: that of model(batch). `batch`: {"input_ids":
-  /// {"id": "%0", "shape": [8, 16], "dtype": "i32"}, ...}. It writes into `graph`, which it does not
-  /// keep, and sets `out`: {"loss": "%12"}, a scalar, or {"sum": "%10", "count": "%11"}; with
-  /// "predictions", as {"logits": "%9"}. It is called for each program and device, and writes the same
-  /// each time.
+  /// The loss of a batch, where it is the program's own; null: that of model(batch). `batch`:
+  /// {"input_ids": {"id": "%0", "shape": [8, 16], "dtype": "i32"}, ...}. It writes into `graph`,
+  /// which it does not keep, and sets `out`: {"loss": "%12"}, a scalar, or {"sum": "%10", "count":
+  /// "%11"}; with "predictions", as {"logits": "%9"}. It is called for each program and device, and
+  /// writes the same each time.
   int (*forward)(void* user, tessera_graph* graph, const char* batch, const char** out);
 };
 
 /// The same with a program's samples: `what` is "train", "rapidformer", which shows a run as that
-/// does, or "evaluate", which measures those to validate on. Features have the names that transformers' models give them, and those that the
-/// model does not read are left out, which is told; without datasets the data is that of the flags.
-/// A run saves what was trained before it fails in such a function.
+/// does, or "evaluate", which measures those to validate on. Features have the names that
+/// transformers' models give them, and those that the model does not read are left out, which is
+/// told; without datasets the data is that of the flags. A run saves what was trained before it
+/// fails in such a function.
 int tessera_call_with(tessera_run* run, const char* what, const char* flags,
                       const tessera_program* program, const tessera_listener* listener);
 
@@ -108,8 +109,8 @@ void tessera_save(tessera_run* run);
 /// What the command prints, as JSON. Null: there is none. Of
 /// plan, verify, bench, inspect  {"text": "...", "report": {...}}, for people, and all of it
 ///                               (docs/reference/files.md)
-/// train     {"ending": "finished", "output": "runs/mine", "rank": 0, "summary": {...}}, with "interval" (by
-///           --exit-interval) or "stopped"; and the keys of summary.json
+/// train     {"ending": "finished", "output": "runs/mine", "rank": 0, "summary": {...}}, with
+///           "interval" (by --exit-interval) or "stopped"; and the keys of summary.json
 /// export    {"folder": "...", "family": "gpt2", "step": 8, "left_out": ["..."], ...}
 /// evaluate  {"model": "...", "data": "...", "samples": 8, "loss": 2.5, "scores": {...}}; of a
 ///           program {"ending": ..., "samples": ..., "loss": ..., "scores": ...}
@@ -158,7 +159,8 @@ int tessera_model_save(tessera_run* run, tessera_model* model, const char* flags
 /// Text to ids and back: {"text": "..."} gives {"ids": [1, 2]}, and the other way round.
 int tessera_model_tokens(tessera_run* run, tessera_model* model, const char* json);
 
-/// A training loop of the program's own: it says when the next step is. Devices are threads.
+/// A training loop of the program's own: it says when the next step is. Devices are threads. One
+/// call at a time, and none by a function of its program.
 struct tessera_loop;
 /// Compiles what trains and predicts the samples of `program`, with flags of `tessera train`.
 /// `program`, which is copied, and `listener`, which may be null, are called until the loop is freed.
@@ -194,7 +196,8 @@ const char* tessera_graph_result(const tessera_graph* graph);
 const char* tessera_graph_error(const tessera_graph* graph);
 /// In tessera_program::forward: what the model computes of features, {"input_ids": "%0", "labels":
 /// "%2"}, by transformers' names: {"loss": value, "sum": value, "count": value, "predictions":
-/// {"logits": value}}, each value {"id": "%5", "shape": ..., "dtype": ...}; loss is sum / count.
+/// {"logits": value}}, each value {"id": "%5", "shape": ..., "dtype": ...}; loss is sum / count, and
+/// null where a run trains and the features lack labels.
 int tessera_graph_model(tessera_graph* graph, const char* features);
 /// All that can be called: [{"name": "matmul", "kind": "ops", "arguments": [{"name": "a"}, ...,
 /// {"name": "trans_b", "default": false}]}, ...]

@@ -49,9 +49,11 @@ std::string called_model_json(tessera_graph& graph, const char* features) {
   const Batch given(std::move(values), of_task);
   const Model& model = *graph.model;
   const ModelOutput out = model.with_logits(of_task ? given : model.filled(given, true));
-  const Mean mean = out.loss.mean(object.empty() ? 1 : given.values().begin()->second.shape()[0]);
   CallJson predictions = CallJson::object();
   for (const NamedValue& each : out.predictions) predictions[each.name] = value_json(each.value);
+  if (graph.trains && !of_task && !model.has_labels(given))
+    return CallJson{{"loss", nullptr}, {"predictions", predictions}}.dump();
+  const Mean mean = out.loss.mean(object.empty() ? 1 : given.values().begin()->second.shape()[0]);
   return CallJson{{"loss", value_json(out.loss.value())},
                   {"sum", value_json(mean.sum)},
                   {"count", value_json(mean.count)},

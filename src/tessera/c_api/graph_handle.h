@@ -7,11 +7,14 @@
 
 struct tessera_graph : tessera::Kept {
   tessera_graph() = default;
-  /// Of the loss of a batch: what model(batch) computes there.
-  tessera_graph(tessera::Builder& of, const tessera::Model& model, const tessera::Batch& batch)
-      : graph(of), model(&model), batch(&batch) {}
+  /// Of the loss of a batch: what model(batch) computes there. `trains`: without labels the model
+  /// has no loss.
+  tessera_graph(tessera::Builder& of, const tessera::Model& model, const tessera::Batch& batch,
+                bool trains)
+      : graph(of), model(&model), batch(&batch), trains(trains) {}
 
   tessera::OpenGraph graph;
   const tessera::Model* model = nullptr;  // null: the graph is the program's own
   const tessera::Batch* batch = nullptr;
+  bool trains = false;
 };

@@ -144,9 +144,9 @@ NamedMeans scores_of(ProgramCalls& calls, const EvalPrediction& eval) {
   return out;
 }
 
-ModelOutput own_forward(ProgramCalls& calls, const Batch& batch, const Model& model) {
+ModelOutput own_forward(ProgramCalls& calls, const Batch& batch, const Model& model, bool trains) {
   if (!batch.of_task()) calls.read_by(model.config());
-  tessera_graph graph(batch.values().begin()->second.builder(), model, batch);
+  tessera_graph graph(batch.values().begin()->second.builder(), model, batch, trains);
   const std::string features = batch_json(batch);
   const char* out = nullptr;
   return calls.call(
@@ -173,7 +173,7 @@ OwnFunctions functions_of(const tessera_program& program, ProgramUse use,
   };
   out.provide = [] { return Provided(); };
   out.forward = [calls, evaluates](const Batch& batch, const Model& model) -> ModelOutput {
-    if (calls->program().forward != nullptr) return own_forward(*calls, batch, model);
+    if (calls->program().forward != nullptr) return own_forward(*calls, batch, model, !evaluates);
     if (batch.of_task()) return model.with_logits(batch);
     calls->read_by(model.config());
     return model.with_logits(model.filled(batch, /*labels=*/evaluates));

@@ -1,5 +1,6 @@
 /// Model::filled.
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -32,15 +33,24 @@ Value patches_of_pictures(const ModelConfig& c, Value pixels) {
   return reshape(transpose(cut, {0, 2, 4, 1, 3, 5}), {b, across * across, channels * side * side});
 }
 
+bool is_label_of_loss(const TaskInput& input) { return input.ignorable || input.name == "labels"; }
+
 /// What an input is that nobody gave; none: it has to be given.
 std::optional<double> usual_number(const TaskInput& input, bool labels) {
   if (input.name == "types") return 0;
   if (input.name == "mask") return 1;
-  if (!labels || (!input.ignorable && input.name != "labels")) return std::nullopt;
+  if (!labels || !is_label_of_loss(input)) return std::nullopt;
   return input.dtype == DType::I32 ? kIgnoredLabel : 0;
 }
 
 }  // namespace
+
+bool Model::has_labels(const Batch& batch) const {
+  return std::ranges::all_of(model_call(config_, task_).inputs, [&](const CallInput& asked) {
+    return !asked.needed || !is_label_of_loss(asked.input) || batch.contains(asked.input.name) ||
+           batch.contains(asked.hub);
+  });
+}
 
 Batch Model::filled(const Batch& batch, bool labels) const {
   const ModelCall call = model_call(config_, task_);

@@ -92,6 +92,8 @@ class Model {
   /// masks of 1, the last place that is not masked; rows of pixels are cut to patches. With
   /// `labels` those too, which do not count.
   Batch filled(const Batch& batch, bool labels) const;
+  /// Whether the batch has all labels that the model's loss reads.
+  bool has_labels(const Batch& batch) const;
   /// Logits [b, s, vocabulary] of token ids [b, s], of a model that writes text.
   Value logits(Value ids) const;
   /// Its sizes, for layers of one's own, and how they are run.
