@@ -11,6 +11,7 @@ import dataclasses
 from typing import List, NamedTuple, Optional, Sequence, Union
 
 from . import ops
+from ._errors import UsageError
 from ._graph import Value, call, one
 
 
@@ -101,6 +102,8 @@ def linear(
 
 
 class Embedding(NamedTuple):
+    """What embedding() returns: a row for each id, and the parameter."""
+
     rows: Value
     table: Value
 
@@ -202,9 +205,19 @@ def dropout_layer(x: Value, p: float, step: Optional[Value], name: str) -> Value
 
 @dataclasses.dataclass(frozen=True)
 class RotaryScaling:
-    """How rates of rotary positions are stretched (src/tessera/ops/rotary.h)."""
+    """How rates of rotary positions are stretched. Each kind reads the numbers named with it, which
+    are those of rope_scaling in transformers' config.json.
 
-    kind: str = "default"  # linear, dynamic, llama3, yarn, longrope
+    kind             "default", "linear", "dynamic", "llama3", "yarn" or "longrope"
+    factor           of all but default: by how much samples are longer
+    original_length  tokens in pretraining: dynamic, llama3, yarn, longrope
+    low_freq_factor, high_freq_factor                        llama3
+    beta_fast, beta_slow, truncate, mscale, mscale_all_dim   yarn
+    attention_factor                                         yarn, longrope
+    short_factor, long_factor                                longrope: a number for each pair
+    """
+
+    kind: str = "default"
     factor: float = 1.0
     original_length: int = 0
     low_freq_factor: float = 1.0
@@ -221,7 +234,8 @@ class RotaryScaling:
 
 @dataclasses.dataclass(frozen=True)
 class Rotary:
-    """Rotary positions: the first share * width channels of a head turn."""
+    """Rotary positions: the first share * width channels of a head turn. A TransformerLayer has them
+    with rotary=True."""
 
     base: float = 10000.0
     share: float = 1.0
@@ -230,11 +244,30 @@ class Rotary:
 
 @dataclasses.dataclass(frozen=True)
 class TransformerLayer:
-    """One layer; its width is that of its input. Members are explained in
-    src/tessera/nn/transformer.h.
+    """One layer; its width is that of its input.
 
-    feed_forward  "relu", "silu", "gelu_erf", "gelu_tanh", "swiglu", "geglu" or "geglu_erf"
-    norm          "layer", "rms" or "rms_plus_one"
+    heads            of attention; kv_heads: of keys and values, 0: as many
+    head_width       0: width / heads
+    attention_scale  of scores; 0: 1 / sqrt(width of a head)
+    attention_cap    above 0: scores become cap * tanh(score / cap)
+    window           self-attention sees keys less than so far away; 0: all
+    ffn_width        hidden width of the feed-forward part; 0: 4 x width
+    feed_forward     "relu", "silu", "gelu_erf", "gelu_tanh", "swiglu", "geglu" or "geglu_erf"
+    norm             "layer", "rms" or "rms_plus_one", with norm_eps
+    post_norm        norm(x + f(x)); else x + f(norm(x))
+    bare             without norm1: attention reads x itself
+    norm_out         x + norm(f(norm(x)))
+    layer_scale      above 0: what each part adds times a weight for each channel, so much at first
+    parallel         x + attention(norm(x)) + feed_forward(norm(x)); one_norm: both have one norm
+    bias             of linear layers and layer norms; where it is False, qkv_bias, proj_bias,
+                     ffn_bias and norm_bias give these one
+    head_norm        self-attention norms each head of queries and keys
+    rotary           rotary positions in self-attention; rope says how, if not as Rotary()
+    attention_dropout, hidden_dropout, activation_dropout
+                     of probabilities, after each part, and before feed-forward's down; there is
+                     none without run=Pass(step=tessera.samples_seen())
+    init             of weights; attention_init: of queries, keys and values; residual_init: of what
+                     is added to the residual stream
     """
 
     heads: int = 8
@@ -268,6 +301,12 @@ class TransformerLayer:
     attention_init: Optional[Init] = None
     residual_init: Init = _NORMAL
 
+    def __post_init__(self) -> None:
+        if self.rope is not None and not self.rotary:
+            raise UsageError(
+                f"TransformerLayer: rope is {self.rope}, and rotary is False; give rotary=True"
+            )
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class DistanceRows:
@@ -296,10 +335,13 @@ class Visible:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Pass:
-    """How a model is run (src/tessera/nn/transformer.h).
+    """How a model is run.
 
-    step       makes dropout of different steps differ: tessera.samples_seen(); None: no dropout
-    positions  of tokens, [b, s] of i32, where they do not count from 0
+    step        makes dropout of different steps differ: tessera.samples_seen(); None: no dropout
+    positions   of tokens, [b, s] of i32, where they do not count from 0
+    first_seen  of causal self-attention, the first token that each one sees, [b, s] of i32
+    mask        [b, s] of i32, 0 at padding, which nothing sees
+    position, room, context, wanted  of caches, while text is written
     """
 
     step: Optional[Value] = None
@@ -314,7 +356,10 @@ class Pass:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Encoded:
-    """What a decoder reads beside its own sequence: an encoder's result [b, t, d]."""
+    """What a decoder reads beside its own sequence: an encoder's result [b, t, d].
+
+    kept  above 0: it is read from the caches that keep_encoded wrote, of so many tokens
+    """
 
     values: Optional[Value] = None
     visible: Visible = Visible()
@@ -323,8 +368,9 @@ class Encoded:
 
 @dataclasses.dataclass(frozen=True)
 class TransformerConfig:
-    """Stacks of layers.
+    """Stacks of layers: decoder_layer is that of the decoder, where it differs from layer.
 
+    last_norm     a norm after each stack
     stages        of a pipeline, over which layers are divided evenly; 0: by cost
     layer_stages  the chunk of each layer, those of the encoder first, in place of stages
     """

@@ -80,8 +80,12 @@ class Table(unittest.TestCase):
 
             return tessera._compile._Traced(encoder, {"x": (2, 4, 16)}).graph
 
-        full = nn.TransformerLayer(rope=nn.Rotary(scaling=nn.RotaryScaling()))
-        self.assertEqual(lines_of(with_layer(full)), lines_of(with_layer(dict())))
+        full = nn.TransformerLayer(rotary=True, rope=nn.Rotary(scaling=nn.RotaryScaling()))
+        self.assertEqual(lines_of(with_layer(full)), lines_of(with_layer(dict(rotary=True))))
+
+    def test_rope_without_rotary_is_refused(self):
+        with self.assertRaisesRegex(tessera.UsageError, "rope is .* give rotary=True"):
+            nn.TransformerLayer(rope=nn.Rotary(base=100.0))
 
 
 def lines_of(graph):
