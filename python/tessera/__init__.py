@@ -8,6 +8,11 @@
 
 Keywords are the flags of the command, with _ for -. help(tessera.train) says more. Other commands are
 functions too: plan, verify, bench, inspect, export, evaluate, predict, ...
+
+    Model     a model of a run or of Hugging Face, called with arrays; it generates texts
+    Trainer   trains with datasets, collators, losses and metrics of Python; Loop: step by step
+    compile   a step of a model of your own, a function of values, with layers of tessera.nn and
+              tessera.ops, on any mesh
 """
 
 from . import nn, ops

@@ -20,6 +20,10 @@ def prepare(*sources: Path, lines: Lines = print, **flags: Flag) -> str:
     """Makes one clean text file from several, or from a corpus by name, as `tessera prepare` does.
 
     tessera.prepare("kjv", output="corpus.txt")
+
+    output     the file to write; of "wmt14" the folder
+    input      of "wmt14": the folder of its .sgm files
+    overwrite  replace an output with other contents
     """
     return _text("prepare", sources, lines, flags)
 
@@ -27,7 +31,10 @@ def prepare(*sources: Path, lines: Lines = print, **flags: Flag) -> str:
 def preprocess_data(*, lines: Lines = print, **flags: Flag) -> str:
     """Makes token files from JSON lines, as Megatron-LM's tool and `tessera preprocess_data` do.
 
-    tessera.preprocess_data(input="docs.jsonl", output_prefix="docs", tokenizer="gpt2")
+    tessera.preprocess_data(input="docs.jsonl", output_prefix="docs", tokenizer_model="gpt2")
+
+    Also json_keys, split_sentences, keep_newlines, tokenizer_type, vocab_file, merge_file, vocab_size,
+    append_eod, overwrite, workers, log_interval: docs/reference/flags.md.
     """
     return _text("preprocess_data", (), lines, flags)
 
@@ -44,18 +51,26 @@ def report(*runs: Path, lines: Lines = print, **flags: Flag) -> str:
     """Writes a page about runs, as `tessera report` does.
 
     tessera.report("runs/mine", output="report.html")
+
+    output  by default report.html
     """
     return _text("report", runs, lines, flags)
 
 
 def chart(*runs: Path, lines: Lines = print, **flags: Flag) -> str:
-    """Draws the losses of runs, as `tessera chart` does: print() it.
+    """Draws the losses of runs in an SVG file, as `tessera chart` does.
 
-    print(tessera.chart("runs/mine"))
+    tessera.chart("runs/mine", "runs/other", output="losses.svg")
+
+    output  by default losses.svg
     """
     return _text("chart", runs, lines, flags)
 
 
 def doctor(*, lines: Lines = print, **flags: Flag) -> str:
-    """What this machine offers, and problems, as `tessera doctor` prints it."""
+    """What this machine offers, and problems, as `tessera doctor` prints it.
+
+    no_measure  True: the rates of products and memory are not measured
+    calibrate   a machine file to write, from measurements of `devices`
+    """
     return _text("doctor", (), lines, flags)

@@ -177,7 +177,7 @@ class CompiledStep:
         return self.run(_STEP, **inputs)
 
     def run(self, program: str, /, **inputs):
-        """The same of one of `programs`."""
+        """Runs one of `programs`, by name, on the parameters as they are now: run("predict", x=x)."""
         if program not in self._traced:
             raise UsageError(f"there is no program {program!r}; there are {', '.join(self._traced)}")
         dtypes, names, single = self._traced[program]
@@ -393,7 +393,8 @@ def place(
     **how,
 ) -> dict:
     """Where compile() with the same arguments would put all, without devices: {"mesh": "dp=2",
-    "pins": {"w": "[-,dp]"}, "search": {"step_seconds": 0.1, ...}}, the last of a search_mode."""
+    "pins": {"w": "[-,dp]"}, "search": {"step_seconds": 0.1, ...}}. Without a search_mode there is no
+    search, and pins are the patterns of names by which flags split layers, as "*.mlp.up.weight"."""
     traced = _traced_all(function, batch, optimizer, None, samples)
     asked = {name: how.pop(name) for name in _WORDS if name in how}
     asked.update(flags=how, samples=traced[_STEP].samples)

@@ -86,6 +86,7 @@ class Loop:
         self._run(library.tessera_loop_save, path)
 
     def close(self) -> None:
+        """Gives its memory and devices back. Later calls are refused."""
         with self._alone():
             loop, self._loop = self._loop, None
             if loop is not None:

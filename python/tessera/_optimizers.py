@@ -8,7 +8,12 @@ from typing import Optional, Sequence
 
 @dataclasses.dataclass(frozen=True)
 class ParameterGroup:
-    """Parameters whose paths match one of `paths` ('*' is any text), and what is other for them."""
+    """Parameters whose paths match one of `paths` ('*' is any text), and what is other for them.
+
+    weight_decay  None: the optimizer's
+    lr_scale      times the learning rate
+    optional      False: that no parameter matches is an error
+    """
 
     paths: Sequence[str]
     weight_decay: Optional[float] = None
@@ -20,8 +25,8 @@ class ParameterGroup:
 class _Optimizer:
     """
     lr            the highest learning rate
-    schedule      "constant", "linear" or "cosine": from lr to min_lr at step decay_steps, after
-                  warmup_steps from 0
+    schedule      "constant", "linear" or "cosine": from lr to min_lr at step decay_steps, which must
+                  be given with these two, after warmup_steps from 0
     weight_decay  of parameters with two or more dims; groups say it for others
     clip          largest norm of all gradients together; 0: gradients are not clipped
     groups        ParameterGroups; of several that match the last one holds

@@ -25,7 +25,8 @@ _OF_TRAINING = ("output", "resume", "overwrite", "init_from", "allow_changes", "
 
 
 class TrainingArguments:
-    """Flags of `tessera train` (docs/reference/flags.md), with _ for -.
+    """Flags of `tessera train`, as help(tessera.train) lists them; transformers' output_dir,
+    learning_rate, max_steps and num_train_epochs are output, lr, steps and epochs.
 
         args = tessera.TrainingArguments(output="runs/mine", epochs=3, lr=2e-5, global_batch_size=32)
 
