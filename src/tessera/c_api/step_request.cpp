@@ -189,13 +189,44 @@ class StepReader {
     if (mesh_) out.strategy.mesh = *mesh_;
     name_layers(out.strategy);
     fields_.get("batch_axes", out.strategy.batch);
+    require_axes(out.strategy.batch, out.strategy.mesh, "batch_axes");
     if (const CallJson* pins = fields_.find("pins")) {
       CallFields texts(*pins, "compile: pins");
-      for (const auto& [path, sharding] : pins->items())
-        out.strategy.pins.push_back(
-            {path, parse_sharding(texts.need<std::string>(path.c_str())), false});
+      for (const auto& [path, text_of] : pins->items()) {
+        const Sharding sharding = parse_sharding(texts.need<std::string>(path.c_str()));
+        require_axes(sharding.dims, out.strategy.mesh, "pin " + path);
+        out.strategy.pins.push_back({path, sharding, false});
+      }
     }
+    require_tensor_cuts(out.strategy);
     return out;
+  }
+
+  /// Errors: axes that no mesh has, as ones that are spelled wrongly.
+  void require_axes(const std::vector<std::vector<std::string>>& dims, const Mesh& mesh,
+                    const std::string& whose) const {
+    const std::string_view usual[] = {kDataOuterAxis, kDataAxis, kContextAxis, kTensorAxis,
+                                      kMicrobatchAxis};
+    for (const std::vector<std::string>& axes : dims) {
+      for (const std::string& axis : axes)
+        require(mesh.has(axis) || std::ranges::find(usual, axis) != std::end(usual),
+                "compile: ", whose, " names the axis ", axis, ", which the mesh lacks; it has ",
+                mesh.axes().empty() ? "none" : to_text(mesh));
+    }
+  }
+
+  /// Tensor parallelism goes by the names of layers.
+  void require_tensor_cuts(const Strategy& strategy) const {
+    const bool cuts = std::ranges::any_of(strategy.pins, [&](const Pin& pin) {
+      return pin.sharding.dim_of(kTensorAxis) >= 0 &&
+             std::ranges::any_of(main_.states(), [&](const State& state) {
+               return matches(pin.values, state.path);
+             });
+    });
+    require(out_.config.parallel.tensor == 1 || mesh_ || cuts, "compile: tensor parallelism ",
+            out_.config.parallel.tensor, " splits nothing, as it ",
+            "goes by the names of nn's Transformer layers; say what it splits, as ",
+            "pins={\"up.weight\": \"[tp,-]\"}");
   }
 
   /// What is computed again in layers: those of nn's stacks, and blocks called layers.N.
@@ -322,9 +353,10 @@ std::vector<Flag> step_flags(const OwnFamilies& families) {
 
 StepRequest step_request(const CallJson& how, const std::vector<NamedGraph>& graphs) {
   require(!graphs.empty(), "compile: there is no graph; give at least one");
-  require(launched_as(0).how == Launched::Alone,
-          "compile runs devices as threads of one process, but this process was launched as one of ",
-          "several; start it alone, with devices=N");
+  require(
+      launched_as(0).how == Launched::Alone,
+      "compile runs devices as threads of one process, but this process was launched as one of ",
+      "several; start it alone, with devices=N");
   for (const NamedGraph& each : graphs) {
     require(each.name != kInitProgram && each.name != kCopyProgram && !each.name.empty(),
             "compile: a program is called '", each.name, "'; give it another name");
