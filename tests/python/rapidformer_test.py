@@ -201,6 +201,17 @@ class Rapidformer(unittest.TestCase):
         self.run_script(script, *flags, "--save", "mixed", "--mixed-precision")
         self.assertEqual(len(self.losses("mixed")), 12)
 
+    def test_the_script_of_help(self):
+        said = rapidformer.__doc__
+        script = self.script("helped.py", said[said.index("    from tessera") : said.index("`rapidformer --user")])
+        bert = str(self.path("bert-of-bytes"))
+        tessera.Model(preset="bert-tiny", layers=1, vocab_size=256, threads=1).save_pretrained(bert)
+        said = self.run_script(script, "--task", "sequence_classification", "--pretrained-model-name-or-path", bert,
+                               "--epochs", "1", "--micro-batch-size", "8", "--global-batch-size", "16", "--lr", "1e-3",
+                               "--threads", "1", "--save", "helped")
+        self.assertIn("accuracy", said)
+        self.assertEqual(len(self.losses("helped")), 4)
+
     def test_the_pretrainer_of_the_page(self):
         with open(self.path("docs.jsonl"), "w") as file:
             for i in range(100):

@@ -1,10 +1,17 @@
 """Rapidformer's white box: a script of four functions, trained with all its switches.
 
-    from tessera.rapidformer import AutoModelForSequenceClassification, Finetuner, RapidformerEngine, get_args
+    from tessera.rapidformer import (AutoModelForSequenceClassification, Finetuner, RapidformerEngine, get_args,
+                                     load_dataset, load_metric)
+
+    def encode(row):  # by any tokenizer; here bytes are tokens
+        ids = list(row["sentence1"].encode())[:64]
+        return {"input_ids": ids, "attention_mask": [1] * len(ids), "labels": int(row["label"])}
 
     class MyFinetuner(Finetuner):
         def train_valid_test_datasets_provider(self):
-            return train, valid, test, collate
+            data = load_dataset("glue", "mrpc")
+            data = data.map(encode, remove_columns=data["train"].column_names)
+            return data["train"], data["validation"], None  # and what makes a batch of samples, if need be
 
         def model_optimizer_lr_scheduler_provider(self):
             return AutoModelForSequenceClassification.from_pretrained(get_args().load), None, None
@@ -22,8 +29,9 @@
     engine = RapidformerEngine()
     MyFinetuner(engine=engine).train()
 
-`rapidformer --user-script FILE.py --epochs 3 --lr 2e-5 --micro-batch-size 16 ...` runs it, and so does
-`python FILE.py` with the same flags. Datasets are those of tessera.Trainer; models are Tessera's.
+`rapidformer --user-script FILE.py --pretrained-model-name-or-path bert --epochs 3 --lr 2e-5 ...` runs it, and
+so does `python FILE.py` with the same flags: get_args().load is that folder or name. Datasets are those of
+tessera.Trainer; models are Tessera's.
 """
 
 from ._datasets import Dataset, DatasetDict, load_dataset
