@@ -63,6 +63,7 @@ class _Traced:
         batch: Batch,
         optimizer: Optional[_Optimizer] = None,
         samples: Optional[int] = None,
+        fp16: bool = False,
     ):
         if not callable(function):
             raise UsageError(f"compile: the function is a {type(function).__name__}; give a function")
@@ -81,12 +82,12 @@ class _Traced:
             outputs = {"loss" if optimizer else "out": returned} if self.single else dict(returned)
             self.outputs = {name: _output(name, value) for name, value in outputs.items()}
             if optimizer is not None:
-                self._add_update(optimizer)
+                self._add_update(optimizer, fp16)
             for name, value in self.outputs.items():
                 call("output", name=name, value=value)
         self.names = list(outputs)
 
-    def _add_update(self, optimizer: _Optimizer) -> None:
+    def _add_update(self, optimizer: _Optimizer, fp16: bool) -> None:
         if not isinstance(optimizer, _Optimizer):
             raise UsageError(f"the optimizer is {optimizer!r}; give one, as tessera.AdamW(lr=1e-3)")
         if "loss" not in self.outputs:
@@ -94,13 +95,14 @@ class _Traced:
                 f"the function returns {', '.join(self.outputs) or 'nothing'}, and the optimizer "
                 'needs a loss; return one, or a dict that has "loss"'
             )
-        rate, norm, ok = call(
+        made = call(
             "update",
             loss=self.outputs["loss"],
             optimizer=optimizer.asked(),
             samples=self.samples,
+            loss_scale=fp16,
         )
-        for name, value in (("lr", rate), ("grad_norm", norm), ("ok", ok)):
+        for name, value in zip(("lr", "grad_norm", "ok", "loss_scale"), made):
             if name in self.outputs:
                 raise UsageError(f"the function returns '{name}', which the optimizer tells; rename it")
             self.outputs[name] = value
@@ -148,7 +150,8 @@ class CompiledStep:
     plan     a dict: "devices", "mesh", "memory" and "peak_bytes" of a device, "states" with where
              they lie, "programs" with what a device sends, "search"
     metrics  a dict of all that the last call gave; with an optimizer also "lr", "grad_norm" and
-             "ok", which is False where loss or gradients were inf or nan and nothing was updated
+             "ok", which is False where loss or gradients were inf or nan and nothing was updated; with
+             fp16 also "loss_scale"
 
     Calls from several threads wait for each other. Ctrl-C during a call finishes it first. It ends
     with close(), a `with` block, or when nobody holds it.
@@ -308,8 +311,9 @@ def _traced_all(
     optimizer: Optional[_Optimizer],
     programs: Optional[Mapping],
     samples: Optional[int],
+    fp16: object,
 ) -> Dict[str, _Traced]:
-    traced = {_STEP: _Traced(function, batch, optimizer, samples)}
+    traced = {_STEP: _Traced(function, batch, optimizer, samples, fp16 is True)}
     for name, program in _mapping("programs", programs or {}).items():
         if not isinstance(program, (tuple, list)) or len(program) != 2:
             raise UsageError(f"programs: {name} is {program!r}; give a function and its batch")
@@ -377,7 +381,7 @@ def compile(
     gradients_mean     data_parallel adds up the gradients of devices where it is not True
     micro_batches, loss_repeated_mean, enable_parallel_optimizer
     """
-    traced = _traced_all(function, batch, optimizer, programs, samples)
+    traced = _traced_all(function, batch, optimizer, programs, samples, flags.get("fp16"))
     numpy()
     how = dict(locals())
     how["samples"] = traced[_STEP].samples
@@ -395,7 +399,7 @@ def place(
     """Where compile() with the same arguments would put all, without devices: {"mesh": "dp=2",
     "pins": {"w": "[-,dp]"}, "search": {"step_seconds": 0.1, ...}}. Without a search_mode there is no
     search, and pins are the patterns of names by which flags split layers, as "*.mlp.up.weight"."""
-    traced = _traced_all(function, batch, optimizer, None, samples)
+    traced = _traced_all(function, batch, optimizer, None, samples, how.get("fp16"))
     asked = {name: how.pop(name) for name in _WORDS if name in how}
     asked.update(flags=how, samples=traced[_STEP].samples)
     handle = library.tessera_step_new()

@@ -275,6 +275,8 @@ class Graph:
         if isinstance(argument, dict):
             return {str(k): self._plain(each, what, depth + 1) for k, each in argument.items()}
         if isinstance(argument, (list, tuple, range)):
+            if len(argument) > 1_000_000:
+                raise UsageError(f"{what} has {len(argument)} items; give fewer")
             return [self._plain(each, what, depth + 1) for each in argument]
         if getattr(argument, "shape", None) == () and hasattr(argument, "item"):
             return self._plain(argument.item(), what, depth + 1)  # a number of numpy

@@ -187,6 +187,7 @@ class Values(unittest.TestCase):
             (lambda x: nn.linear(x, "", 4), "give a name"),
             (lambda x: [nn.linear(x, "up", 4), nn.linear(x, "up", 4)][0], "declared twice"),
             (lambda x: tessera.parameter("w", (-3,)), "-3"),
+            (lambda x: tessera.parameter("w", range(1 << 40)), "give fewer"),
             (lambda x: 5, "return a value"),
             (lambda x: None, "return a value"),
             (lambda x: {"a b": x}, "give a name"),
@@ -261,6 +262,7 @@ class Steps(unittest.TestCase):
             with self.subTest(**how):
                 numpy.testing.assert_allclose(self.losses(**how), one, rtol=1e-5)
         numpy.testing.assert_allclose(self.losses(bf16=True, devices=2), one, rtol=0.05)
+        numpy.testing.assert_allclose(self.losses(fp16=True, devices=2), one, rtol=0.01)
         self.assertNotEqual(self.losses(seed=2)[0], one[0])
 
     def losses(self, **how):
@@ -370,6 +372,17 @@ class Steps(unittest.TestCase):
         found = tessera.place(net, BATCH, devices=2, parallel_mode="auto_parallel", search_mode="dynamic_programming")
         self.assertGreater(found["search"]["step_seconds"], 0)
         self.assertIn("up.weight", found["pins"])
+
+    def test_the_loss_scale_of_fp16(self):
+        with compiled(fp16=True) as step:
+            step(**arrays())
+            self.assertTrue(step.metrics["ok"])
+            self.assertEqual(step.metrics["loss_scale"], 65536)
+            for _ in range(2):  # the second bad step halves the scale of the next
+                step(x=arrays()["x"] * 1e30, labels=arrays()["labels"])
+                self.assertFalse(step.metrics["ok"])
+            step(**arrays())
+            self.assertEqual(step.metrics["loss_scale"], 32768)
 
     def test_gradients(self):
         def grads(x):

@@ -26,7 +26,7 @@ constexpr std::string_view kStepFlags =
     "virtual-pipeline-stages pipeline-layout zero-stage optimizer-shard-size "
     "optimizer-shard-threshold fsdp-gather bucket-mb gradient-aggregation-group vocab-emb-dp "
     "recompute-granularity recompute-layers offload-optimizer offload-gradients "
-    "offload-parameters offload-activations distributed-timeout bf16 tf32 reduce-dtype device "
+    "offload-parameters offload-activations distributed-timeout bf16 fp16 tf32 reduce-dtype device "
     "threads family graph-optimization max-isa amx f32-products pack-weights seed micro-batch-size";
 /// Of these, what a mesh says by itself.
 constexpr const char* kMeshFlags[] = {"devices", "data-parallel-size", "tensor-model-parallel-size",
@@ -77,6 +77,13 @@ class StepReader {
     ParallelStep step = is_by_op() ? by_op() : by_mesh();
     fields_.finish();
     out_.search = step.search;
+    const bool scaled = std::ranges::any_of(
+        main_.states(), [](const State& state) { return state.role == Role::Scale; });
+    const bool trains = std::ranges::any_of(
+        main_.outputs(), [](const Output& output) { return output.kind == Output::Kind::Next; });
+    require(
+        !out_.config.fp16 || scaled || !trains,
+        "compile: fp16 needs an update with a loss scale; write it with loss_scale, or give bf16");
     if (const auto precision = precision_of(out_.config))
       step.graph = compute_in(step.graph, *precision);
     add_programs(std::move(step));
@@ -255,9 +262,9 @@ class StepReader {
     const ParallelConfig& parallel = out_.config.parallel;
     require(
         parallel.tensor * parallel.context * parallel.pipeline == 1 && !out_.config.bf16 &&
-            !was_given("micro-batch-size") && !parallel.shards_states(),
+            !out_.config.fp16 && !was_given("micro-batch-size") && !parallel.shards_states(),
         "compile: with strategies of ops, devices=N is all that flags say of the mesh, and all is "
-        "f32; leave sizes, zero_stage and bf16 out");
+        "f32; leave sizes, zero_stage, bf16 and fp16 out");
     AutoParallel how;
     how.mode = parallel.devices > 1 ? ParallelMode::AutoParallel : ParallelMode::StandAlone;
     how.device_num = parallel.devices;

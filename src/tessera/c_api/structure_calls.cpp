@@ -110,14 +110,21 @@ MadeValues add_update(CallArguments& c) {
   const Value loss = loss_of_call(c);
   const std::int64_t batch = c.integer("samples");
   require(batch >= 1, c.what(), ": samples is ", batch, "; give those of a step, at least 1");
-  const OptimizerConfig optimizer = optimizer_of(c.part("optimizer"));
+  OptimizerConfig optimizer = optimizer_of(c.part("optimizer"));
+  optimizer.loss_scale.on = c.flag("loss_scale");
   const MadeValues parameters = parameters_of_graph(c.graph.builder);
   require(!parameters.empty(), "the optimizer has nothing to update: the graph has no parameters; ",
           "declare one, or leave the optimizer out");
   const Value samples = samples_seen(c);
-  const UpdateResult out =
-      update(parameters, gradients(loss, parameters), loss, samples, batch, optimizer);
-  return {out.lr, out.grad_norm, out.ok};
+  Value scale;
+  if (optimizer.loss_scale.on)
+    scale =
+        at_top(c.graph.builder, [&] { return loss_scale(c.graph.builder, optimizer.loss_scale); });
+  const MadeValues grads = gradients(scale.valid() ? loss * scale : loss, parameters);
+  const UpdateResult out = update(parameters, grads, loss, samples, batch, optimizer, scale);
+  MadeValues made = {out.lr, out.grad_norm, out.ok};
+  if (scale.valid()) made.push_back(scale);
+  return made;
 }
 
 MadeValues add_output(CallArguments& c) {
@@ -150,7 +157,7 @@ constexpr GraphCall kStructureCalls[] = {
        return {value};
      }},
     {"gradients", "loss of=null", gradients_of, "grad"},
-    {"update", "loss optimizer samples", add_update},
+    {"update", "loss optimizer samples loss_scale=false", add_update},
     {"output", "name value", add_output},
 };
 
