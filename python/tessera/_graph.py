@@ -11,7 +11,7 @@ import sys
 import threading
 import weakref
 from types import FrameType
-from typing import Dict, Iterator, List, Optional, Sequence, Tuple, Union
+from typing import TYPE_CHECKING, Dict, Iterator, List, Optional, Sequence, Tuple, Union
 
 from ._errors import Error, UsageError, error_of
 from ._library import library
@@ -51,7 +51,7 @@ class Value:
     until the graph is compiled and run.
 
     + - * / and comparisons work element by element, with numbers too; @ is a product of matrices;
-    x[1:3, ..., ::2, None] takes parts. What else there is: tessera.ops, tessera.nn.
+    x[1:3, ..., ::2, None] takes parts. All else are functions: tessera.ops.mean(x), tessera.nn.
     """
 
     __slots__ = ("shape", "dtype", "_graph", "_id", "name")
@@ -70,6 +70,16 @@ class Value:
 
     def __repr__(self) -> str:
         return f"<tessera.Value {self.name or self._id}: {shape_text(self.dtype, self.shape)}>"
+
+    if not TYPE_CHECKING:  # else all names would be right to it
+
+        def __getattr__(self, name: str):
+            from . import ops
+
+            use = "functions of tessera.ops do what methods of tensors do"
+            if getattr(getattr(ops, name, None), "__module__", None) == ops.__name__:
+                use = f"it is a function: tessera.ops.{name}"
+            raise AttributeError(f"a tessera.Value has no {name!r}; {use}")
 
     def __add__(self, other):
         return one("add", a=self, b=other)

@@ -146,6 +146,11 @@ class Values(unittest.TestCase):
         out = computed(lambda x: {"a": ops.cast(x, "bf16"), "b": ops.cast(ops.cast(x, "bf16"), "f32")}, x=x)
         numpy.testing.assert_array_equal(out["a"], out["b"])
 
+    def test_methods_of_tensors_are_functions(self):
+        for name, says in [("mean", "tessera.ops.mean$"), ("view", "functions of tessera.ops"), ("List", "functions")]:
+            with self.subTest(name), self.assertRaisesRegex(AttributeError, says):
+                computed(lambda x: getattr(x, name)(), {"x": (2, 2)})
+
     def test_values_have_no_numbers(self):
         for name, use in {
             "if": lambda x: 1 if x > 0 else 2,

@@ -29,7 +29,7 @@ constexpr FlagRow same(std::string_view name, std::string_view takes, std::strin
 constexpr FlagRow kRows[] = {
     // The run.
     {"task", "NAME", Read, "task", "", "the task to train: pretraining, or a task of docs/guides/fine-tune.md; casual_lm is causal_lm"},
-    {"user-script", "FILE", Read, "", "", "a program of your own: docs/guides/cpp-script.md"},
+    {"user-script", "FILE", Read, "", "", "a script in Python or C++: docs/from/rapidformer.md"},
     same("epochs", "N"),
     {"train-iters", "N", Same, "steps"},
     {"train-samples", "N", Read, "steps", "", "divided by --global-batch-size"},
