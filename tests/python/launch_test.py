@@ -164,7 +164,8 @@ class Launch(unittest.TestCase):
             flags={**self.flags, "steps": 100000, "global_batch_size": 12},
         )
         err = done.communicate()[1]
-        self.assertNotEqual(done.returncode, 0)
+        self.assertEqual(done.returncode, 128 + signal.SIGKILL, err)
+        self.assertRegex(err, r"error: a rank was ended by signal 9 \(Killed\); start again\n$")
         for rank in (0, 2):
             told = self.told("error", rank)
             self.assertIn("rank 1", told["words"])

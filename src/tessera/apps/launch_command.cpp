@@ -138,7 +138,7 @@ std::string reason_of(const LaunchEnd& end, const Launch& launch, const std::str
   if (end.code > 128 && is_documented(end.code)) {
     const std::string died = rank_that_died(end.words), who = died.empty() ? "a rank" : died;
     return text(who, " was ended by ", signal_text(end.code - 128),
-                " before the ranks could say more", again);
+                launch.is_program ? "" : " before the ranks could say more", again);
   }
   return text("the ranks did not finish (", starter, " ended with code ", end.code, ")", own,
               launch.verbose || own.empty() ? "" : "; --verbose shows its full output");
