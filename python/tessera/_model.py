@@ -59,12 +59,22 @@ class Output(dict):
             raise AttributeError(f"there is no {name}; there are {', '.join(self)}") from None
 
 
+class _SharedRun:
+    """The handle of a call that two threads hold; it goes with the last."""
+
+    def __init__(self):
+        self.handle = library.tessera_run_new()
+
+    def __del__(self) -> None:
+        library.tessera_run_free(self.handle)
+
+
 class _Texts(Iterator[str]):
     """Pieces of a text as they are written; dropped or closed, it writes no more of them."""
 
     def __init__(self, model: "Model", prompts: bytes, flags: bytes):
         pieces: queue.SimpleQueue = queue.SimpleQueue()
-        run = library.tessera_run_new()
+        run = _SharedRun()
 
         def on_event(_user: object, text: bytes) -> int:
             pieces.put(json.loads(text)["piece"])
@@ -74,12 +84,13 @@ class _Texts(Iterator[str]):
             listener = Listener(None, EVENT(on_event), LINE())
             try:
                 with model._in_use() as handle:
-                    library.tessera_model_write(run, handle, prompts, flags, listener)
+                    library.tessera_model_write(run.handle, handle, prompts, flags, listener)
                 pieces.put(None)
             except BaseException as failure:
                 pieces.put(failure)
 
-        self._pieces, self._run = pieces, run
+        self._pieces = pieces
+        self._run: Optional[_SharedRun] = run
         self._thread = threading.Thread(target=write, name="tessera", daemon=True)
         self._thread.start()
 
@@ -91,22 +102,23 @@ class _Texts(Iterator[str]):
             return piece
         self._thread.join()
         run, self._run = self._run, None
-        try:
-            if piece is not None:
-                raise piece
-            _done(run)
-        finally:
-            library.tessera_run_free(run)
+        if piece is not None:
+            raise piece
+        _done(run.handle)
         raise StopIteration
 
     def close(self) -> None:
+        if self._stop():
+            self._thread.join()
+
+    def __del__(self) -> None:
+        self._stop()  # waits for nobody: it may run in the thread that writes
+
+    def _stop(self) -> bool:
         run, self._run = getattr(self, "_run", None), None
         if run is not None:
-            library.tessera_stop(run)
-            self._thread.join()
-            library.tessera_run_free(run)
-
-    __del__ = close
+            library.tessera_stop(run.handle)
+        return run is not None
 
 
 class Model:

@@ -1,6 +1,7 @@
 """tessera.Model: calls, texts, parameters, folders, hostile arguments, memory. TESSERA is the command."""
 
 import gc
+import json
 import os
 import random
 import signal
@@ -9,6 +10,7 @@ import tempfile
 import threading
 import time
 import unittest
+import unittest.mock
 
 import numpy
 
@@ -178,6 +180,30 @@ class Models(unittest.TestCase):
         self.assertEqual(list(other), [])
         self.assertEqual(self.logits().shape[0], 3)
         self.assertLess(time.monotonic() - begin, 60)
+
+    def test_a_stream_may_be_collected_in_the_thread_that_writes_it(self):
+        loads, collected = json.loads, threading.Event()
+
+        def collects(text):
+            if dropped:
+                gc.collect()
+                collected.set()
+            return loads(text)
+
+        dropped = False
+        self.addCleanup(gc.enable)
+        gc.disable()
+        with unittest.mock.patch.object(json, "loads", collects):
+            held = [self.model.generate("line", tokens=1_000_000, stream=True)]
+            next(held[0])
+            held.append(held)
+            del held
+            dropped = True
+            self.assertTrue(collected.wait(60))
+            call = threading.Thread(target=self.logits, daemon=True)
+            call.start()
+            call.join(60)
+        self.assertFalse(call.is_alive())
 
     def test_ctrl_c_ends_a_text(self):
         timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
