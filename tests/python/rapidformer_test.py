@@ -292,7 +292,14 @@ class Rapidformer(unittest.TestCase):
         self.assertEqual(found[0], {"text": "a, b", "score": 1.5})
         lines = self.script("a.jsonl", '{"a": 1}\n{"a": 2}\n')
         self.assertEqual(rapidformer.load_dataset("json", data_files=lines, split="train")["a"], [1, 2])
-        for text, says in [("a\tb\n1\n", "row 2 has 1 columns, and the first has 2"), ("", "is empty")]:
+        some = glue["train"].select(range(3))
+        with self.assertRaisesRegex(tessera.UsageError, "of row 1 the function makes nothing, and of the first b"):
+            some.map(lambda row: {} if row["label"] else {"b": 1}, remove_columns=some.column_names)
+        self.assertEqual(len(some.map(lambda row: {"b": 1}, remove_columns=some.column_names)), 3)
+        for text, says in [
+            ("a\tb\n1\n", "row 2 has 1 columns, and the first has 2"), ("", "is empty"), ("a\ta\n1\t2\n", "two .*'a'"),
+            ("a\n" + "x" * 200_000, "cannot be read: field larger"),
+        ]:
             bad = self.script("bad.tsv", text)
             with self.assertRaisesRegex(tessera.DataError, says):
                 rapidformer.load_dataset("csv", data_files=bad)

@@ -14,6 +14,10 @@ _PARTS = {"train": ("train",), "validation": ("validation", "valid", "dev"), "te
 _ENDINGS = (".tsv", ".csv", ".jsonl", ".json", ".parquet", ".arrow", ".txt")
 
 
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names) or "nothing"
+
+
 class Dataset:
     """Rows with named columns: len(), dataset[3], dataset["text"], map(), select(), ..."""
 
@@ -57,11 +61,14 @@ class Dataset:
         step = batch_size if batched else 1
         for begin in range(0, len(self), step):
             found = function(self[begin : begin + step] if batched else self[begin]) or {}
+            if begin and sorted(found) != sorted(made):
+                raise UsageError(
+                    f"map: of row {begin} the function makes {_listed(found)}, and of the first {_listed(made)}; "
+                    "make the same columns of each"
+                )
             for name, value in dict(found).items():
                 made.setdefault(name, []).extend(value if batched else [value])
         kept = {name: values for name, values in self._columns.items() if name not in gone}
-        if made and gone and len(gone) == len(self._columns):
-            kept = {}
         return Dataset({**kept, **made})
 
     def rename_column(self, old: str, new: str) -> "Dataset":
@@ -178,7 +185,7 @@ def _read(file: Union[str, os.PathLike]) -> Dict[str, list]:
             if ending in (".json", ".jsonl"):
                 return _columns_of_json(file, lines.read())
             return _columns_of_table(file, lines, "\t" if ending == ".tsv" else ",")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DataError(f"{file!r} cannot be read: {error}") from None
 
 
@@ -219,6 +226,9 @@ def _columns_of_table(file: str, lines: Iterable[str], delimiter: str) -> Dict[s
     table = [row for row in csv.reader(lines, delimiter=delimiter, quoting=quoting) if row]
     if not table:
         raise DataError(f"{file!r} is empty; its first row has the names of columns")
+    twice = [name for name in table[0] if table[0].count(name) > 1]
+    if twice:
+        raise DataError(f"{file!r}: two columns are called {twice[0]!r}; give each a name of its own")
     for number, row in enumerate(table):
         if len(row) != len(table[0]):
             raise DataError(
