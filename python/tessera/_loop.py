@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import threading
 from contextlib import contextmanager
@@ -59,8 +60,10 @@ class Loop:
         return self._run(library.tessera_loop_batches, _whole(epoch))
 
     def step(self, batch: int) -> Dict[str, object]:
-        """Gradients of a batch and the update: loss, lr, grad_norm, step, skipped."""
-        return self._run(library.tessera_loop_step, _whole(batch))
+        """Gradients of a batch and the update: loss, lr, grad_norm, step, skipped; a loss or norm that is
+        inf or nan is nan."""
+        found = self._run(library.tessera_loop_step, _whole(batch))
+        return {name: _number(value) for name, value in found.items()}
 
     def predict(self) -> Tuple[float, Dict[str, object]]:
         """The loss over the held-out samples, and what is predicted of them, as numpy arrays by name."""
@@ -71,7 +74,7 @@ class Loop:
             found.extend(arrays_of(run))
             return code
 
-        return self._run(predict)["loss"], dict(found)
+        return _number(self._run(predict)["loss"]), dict(found)
 
     def labels(self) -> Dict[str, dict]:
         """Of the held-out samples that were read: by name, by the number of the sample."""
@@ -128,6 +131,10 @@ class Loop:
         with self._alone():
             call = Call(self._lines)
             return self._program.during(call, lambda: call(work))
+
+
+def _number(value):
+    return math.nan if value is None else value  # JSON has neither inf nor nan
 
 
 def _whole(value: object) -> int:

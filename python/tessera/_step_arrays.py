@@ -56,13 +56,15 @@ def _of_python(np, what: str, value: object, dtype: str, wanted: str):
     try:
         out = np.asarray(value)
         exact = out.astype(np.float64) if out.dtype.kind in "iuf" else out
-        made = out.astype(wanted)
+        with np.errstate(over="ignore"):
+            made = out.astype(wanted)
     except (ValueError, TypeError, OverflowError) as error:
         raise UsageError(f"{what} is no list of numbers: {error}") from None
     kinds = {"f32": "iuf", "f64": "iuf", "f16": "iuf", "i32": "iu", "i64": "iu", "bool": "b"}[dtype]
     if out.size and out.dtype.kind not in kinds:
         raise UsageError(f"{what} is a list of {out.dtype}, and {wanted} is wanted")
-    if kinds == "iu" and out.size and not np.array_equal(made.astype(np.float64), exact):
+    whole = kinds == "iu" and out.size and not np.array_equal(made.astype(np.float64), exact)
+    if whole or (kinds == "iuf" and (np.isinf(made) & np.isfinite(exact)).any()):
         raise UsageError(f"{what} has numbers that {wanted} does not hold")
     return np.asarray(made, order="C")
 

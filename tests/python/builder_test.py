@@ -439,6 +439,7 @@ class Arrays(unittest.TestCase):
                 (dict(x=[[1], [2, 3]]), "no list of numbers"),
                 (dict(labels=[0.5] * 8), "float64"),
                 (dict(labels=[1 << 40] * 8), "does not hold"),
+                (dict(x=[[1e39] * 4] * 8), "x' has numbers that float32 does not hold"),
                 (dict(x=x.astype(complex)), "complex"),
                 (dict(x=numpy.ma.array(x)), "masked"),
                 (dict(x=Refuses()), "detach it"),

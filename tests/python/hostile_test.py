@@ -65,6 +65,7 @@ NAMES += ("no_such_flag", "", "=", "--steps", "st\0eps", "\ud800", "digest", "ou
 class Hostile(unittest.TestCase):
     def setUp(self):
         random.seed(SEED)
+        numpy.random.seed(SEED)
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.addCleanup(os.chdir, os.getcwd())

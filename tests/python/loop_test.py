@@ -30,14 +30,14 @@ class Dataset:
 class Loops(unittest.TestCase):
     def trainer(self, train, **more):
         """Of keywords, a Trainer."""
-        args = tessera.TrainingArguments(
-            preset="bert-tiny", task="sequence_classification", classes=2, vocab_size=50, layers=1, lr=1e-3,
-            global_batch_size=8, threads=1, dropout=0, lr_warmup_steps=0, **more)
+        flags = dict(preset="bert-tiny", task="sequence_classification", classes=2, vocab_size=50, layers=1, lr=1e-3,
+                     global_batch_size=8, threads=1, dropout=0, lr_warmup_steps=0)
+        args = tessera.TrainingArguments(**{**flags, **more})
         return lambda **how: tessera.Trainer(args=args, train_dataset=train, shuffle=False, **how)
 
-    def loop(self, train=None, lines=None):
+    def loop(self, train=None, lines=None, **more):
         train = train or Dataset()
-        return tessera.Loop(self.trainer(train)(eval_dataset=Dataset(**train.more), lines=lines))
+        return tessera.Loop(self.trainer(train, **more)(eval_dataset=Dataset(**train.more), lines=lines))
 
     def test_steps_are_those_of_a_run(self):
         with self.loop() as loop, tempfile.TemporaryDirectory() as folder:
@@ -51,6 +51,13 @@ class Loops(unittest.TestCase):
                 numpy.testing.assert_allclose(model(input_ids=rows).logits, predictions["logits"], atol=1e-5)
             run = self.trainer(Dataset(), steps=2, output=os.path.join(folder, "run"))(lines=None).train()
         numpy.testing.assert_array_equal(numpy.float32(losses), run.losses)
+
+    def test_a_loss_that_is_none(self):
+        with self.loop(lr=1e30) as loop:
+            loop.step(0)
+            step, (loss, _) = loop.step(0), loop.predict()
+        self.assertTrue(step["skipped"])
+        self.assertTrue(numpy.isnan([step["loss"], step["grad_norm"], loss]).all())
 
     def test_threads_take_turns(self):
         with self.loop() as loop, concurrent.futures.ThreadPoolExecutor(4) as threads:
