@@ -28,7 +28,7 @@ from ._errors import (
     ResourceError,
     UsageError,
 )
-from ._graph import Value, gradients, parameter, samples_seen, scope, shard
+from ._graph import DeviceLayout, Value, gradients, parameter, samples_seen, scope, shard
 from ._library import library as _library
 from ._loop import Loop
 from ._model import Model, Output
@@ -58,6 +58,7 @@ __all__ = [
     "CheckpointError",
     "CompiledStep",
     "DataError",
+    "DeviceLayout",
     "Error",
     "EvalPrediction",
     "Evaluation",

@@ -378,9 +378,37 @@ def gradients(loss: Value, of: Optional[Sequence[Value]] = None) -> List[Value]:
     return call("gradients", loss=loss, of=None if of is None else list(of))
 
 
-def shard(value: Value, ins: Sequence[Sequence[int]], outs: Sequence[Sequence[int]] = ()) -> Value:
+@dataclasses.dataclass(frozen=True)
+class TensorLayout:
+    """How a tensor lies on a DeviceLayout, by which it is made."""
+
+    sizes: Sequence[int]
+    names: Sequence[str]
+    dims: Sequence[Sequence[str]]
+
+
+class DeviceLayout:
+    """Names for the dims of a matrix of devices: MindSpore's Layout.
+
+        on = tessera.DeviceLayout((2, 4), ("dp", "mp"))
+        y = tessera.shard(x @ w, (on("dp", "mp"), on("mp", None)))
+    """
+
+    def __init__(self, sizes: Sequence[int], names: Sequence[str]):
+        self.sizes, self.names = tuple(sizes), tuple(names)
+
+    def __call__(self, *dims: Union[None, str, Sequence[str]]) -> TensorLayout:
+        """A tensor: for each dim the name that splits it, several of them, or None."""
+        split = [() if d in (None, "None") else (d,) if isinstance(d, str) else tuple(d) for d in dims]
+        return TensorLayout(self.sizes, self.names, split)
+
+
+Splits = Union[Sequence[Sequence[int]], Sequence[TensorLayout]]
+
+
+def shard(value: Value, ins: Splits, outs: Splits = ()) -> Value:
     """Says how the op that made `value` is split, as MindSpore's shard(): in how many parts each
-    dim of each operand, and how its result is kept. Returns the value.
+    dim of each operand, or its layout, and how its result is kept. Returns the value.
 
         y = tessera.shard(x @ w, ((2, 4), (4, 1)))
     """

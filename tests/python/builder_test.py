@@ -365,6 +365,32 @@ class Steps(unittest.TestCase):
                     with self.assertRaisesRegex(tessera.UsageError, says):
                         step.load_state_dict(wrong)
 
+    def test_layouts_are_splits_with_names(self):
+        on = tessera.DeviceLayout((2, 2), ("dp", "mp"))
+        batch = {"x": (8, 4), "w": (4, 6)}
+        x = numpy.arange(32, dtype=numpy.float32).reshape(8, 4)
+        w = numpy.arange(24, dtype=numpy.float32).reshape(4, 6)
+
+        def sends(*strategy):
+            step = compiled(lambda x, w: tessera.shard(x @ w, *strategy), batch, None, devices=4)
+            with step:
+                numpy.testing.assert_array_equal(step(x=x, w=w), x @ w)
+                return [(s["kind"], s["shape"]) for s in step.plan["programs"]["step"]["sends"]]
+
+        by_splits = sends(((2, 2), (2, 1)))
+        self.assertTrue(by_splits)
+        self.assertEqual(sends((on("dp", "mp"), on("mp", None))), by_splits)
+        whole = sends((on("dp", "mp"), on("mp", "None")), (on(("dp", "mp"), None),))
+        self.assertIn("reduce_scatter", [kind for kind, _ in whole])
+        for wrong, says in [
+            ((on("dp", "pp"), on("mp", None)), "pp"),
+            ((on("dp", "dp"), on("mp", None)), "dp"),
+            ((on("dp", "mp"), 3), "object"),
+            ((tessera.DeviceLayout((2,), ("a", "b"))("a", "b"), on("mp", None)), "name"),
+        ]:
+            with self.subTest(says), self.assertRaisesRegex(tessera.UsageError, says):
+                sends(wrong)
+
     def test_what_a_step_says_of_itself(self):
         with compiled(devices=2, zero_stage=1) as step:
             plan = step.plan

@@ -137,6 +137,37 @@ MadeValues add_output(CallArguments& c) {
   return {};
 }
 
+/// {"sizes": [2, 4], "names": ["dp", "mp"], "dims": [["dp"], ["mp"]]}, where a dim without names is
+/// whole.
+TensorLayout layout_of_json(CallFields fields) {
+  const DeviceLayout on(fields.need<std::vector<std::int64_t>>("sizes"),
+                        fields.need<std::vector<std::string>>("names"));
+  std::vector<DeviceLayout::Dim> dims;
+  for (auto& names : fields.need<std::vector<std::vector<std::string>>>("dims"))
+    dims.emplace_back("None").aliases =
+        names.empty() ? std::vector<std::string>{"None"} : std::move(names);
+  fields.finish();
+  return on.of(dims);
+}
+
+/// Splits or layouts of operands, and of results.
+MadeValues shard_op(CallArguments& c) {
+  const Value value = c.value("value");
+  const auto layouts = [&](const char* name) {
+    std::vector<TensorLayout> out;
+    for (const CallJson& each : *c.find(name))
+      out.push_back(layout_of_json({each, c.what() + ": " + name}));
+    return out;
+  };
+  const CallJson* ins = c.find("ins");
+  const bool by_layout =
+      ins != nullptr && ins->is_array() && !ins->empty() && (*ins)[0].is_object();
+  if (!by_layout) return {shard(value, c.need<Splits>("ins"), c.need<Splits>("outs"))};
+  require(c.find("outs") != nullptr && c.find("outs")->is_array(), c.what(),
+          ": outs is no list; give layouts, or leave it out");
+  return {shard(value, layouts("ins"), layouts("outs"))};
+}
+
 constexpr GraphCall kStructureCalls[] = {
     {"batch", "name shape dtype=\"f32\"", batch_input},
     {"parameter", "name shape init={\"kind\":\"normal\",\"value\":0.02}", parameter_of_graph,
@@ -146,10 +177,7 @@ constexpr GraphCall kStructureCalls[] = {
     {"end_scope", "", end_scope},
     {"stage", "value k",
      [](CallArguments& c) -> MadeValues { return {c.value("value").stage(c.need<int>("k"))}; }},
-    {"shard", "value ins outs=[]",
-     [](CallArguments& c) -> MadeValues {
-       return {shard(c.value("value"), c.need<Splits>("ins"), c.need<Splits>("outs"))};
-     }},
+    {"shard", "value ins outs=[]", shard_op},
     {"set_name", "value name",
      [](CallArguments& c) -> MadeValues {
        const Value value = c.value("value");
