@@ -101,7 +101,8 @@ class _Stream(Rows):
         self._rows: Optional[Iterator] = None
         self._first: Optional[Mapping] = None
         self._next = 0  # the number of what _rows gives next
-        self._batches = is_loader(dataset)
+        loader = [getattr(dataset, name, None) for name in ("batch_size", "batch_sampler")]
+        self._batches = is_loader(dataset) and loader != [None, None]
         self.size = self._known_size()
 
     def _known_size(self) -> int:
@@ -109,9 +110,12 @@ class _Stream(Rows):
             if not self._batches:
                 return len(self._dataset)
             batches, batch = len(self._dataset), getattr(self._dataset, "batch_size", None)
-            if batch and getattr(self._dataset, "drop_last", False):
+            if not batch:  # a batch_sampler of one's own
+                return ENDLESS
+            if getattr(self._dataset, "drop_last", False):
                 return batches * batch
-            return len(self._dataset.dataset)
+            sampler = getattr(self._dataset, "sampler", None)
+            return len(self._dataset.dataset if sampler is None else sampler)
         except (TypeError, AttributeError):
             return ENDLESS
 
@@ -160,6 +164,11 @@ class _Stream(Rows):
     def _samples_of(self, rows: Iterator) -> Iterator[Mapping]:
         for item in rows:
             if self._batches or _is_batch(item):
+                if not self._batches and self.size != ENDLESS:
+                    raise DataError(
+                        "an iterable whose length is that of its batches does not say how many samples there "
+                        "are; leave __len__ out and give steps, or give samples, or a DataLoader of torch"
+                    )
                 yield from samples_of_batch(item)
             else:
                 yield item
@@ -226,6 +235,6 @@ def whole(rows: Rows) -> Rows:
     """The same, of which any sample can be read at any time."""
     if not rows.in_order:
         return rows
-    dataset = rows._dataset
+    dataset, rows.size = rows._dataset, ENDLESS
     samples: List[Mapping] = list(rows._samples_of(iter(dataset)))
     return _Mapped(samples)

@@ -184,8 +184,6 @@ class Trainer:
                 flags.setdefault("eval_iters", 0)
             if both[0].size == ENDLESS and not flags.get("steps"):
                 raise UsageError("train_dataset has no length; give steps")
-            if any(rows.size == 0 for rows in both):
-                raise_empty()
             lengths = Lengths(both, flags)
             train, valid = [
                 self._batches(Batches, rows, lengths, keeps_labels=rows is not both[0])

@@ -337,6 +337,34 @@ class Samples(Test):
         with self.assertRaisesRegex(tessera.DataError, "returned 3 of 'input_ids' for 4 samples"):
             self.losses(rows, data_collator=drops_later, steps=50)
 
+    def test_lengths_of_loaders(self):
+        rows = texts(16)
+        steps = lambda data: len(self.losses(data, steps=None, epochs=2))
+        half = Loader(rows, 4)
+        half.sampler = range(8)
+        self.assertEqual(steps(half), steps(rows[:8]))
+        alone = Stream(rows)  # as a DataLoader with batch_size=None
+        alone.batch_sampler = alone.collate_fn = alone.batch_size = None
+        self.assertEqual(self.losses(alone), self.losses(Stream(rows)))
+
+        class Sampled(Loader):
+            batch_sampler = [[0, 1], [2, 3]]
+
+            def __len__(self):
+                return 2
+
+        with self.assertRaisesRegex(tessera.UsageError, "no length; give steps"):
+            steps(Sampled(rows, None))
+
+        class Batches(Stream):
+            def __len__(self):
+                return 4
+
+        batches = Batches(list(Loader(rows, 4)))
+        with self.assertRaisesRegex(tessera.DataError, "length is that of its batches"):
+            steps(batches)
+        self.losses(rows, eval_dataset=batches)  # of which all is read
+
     def test_streams_end(self):
         rows = texts(8)
         with self.assertRaisesRegex(tessera.DataError, "read up to 8 and cannot begin again"):
