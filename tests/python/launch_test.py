@@ -86,6 +86,55 @@ class Launch(unittest.TestCase):
             self.assertEqual(told["seen"], 2 * list(range(1, 7)))
         self.assertEqual(out.count("done: step 6 of 6"), 2, out)  # rank 0 alone prints
 
+    def test_a_trainer_on_ranks(self):
+        program = """
+            rows = [{"input_ids": [(7 * i + k) % 50 for k in range(8)], "attention_mask": [1] * 8, "labels": i % 2}
+                    for i in range(40)]
+            trainer = tessera.Trainer(
+                args=tessera.TrainingArguments(
+                    preset="bert-tiny", task="sequence_classification", classes=2, vocab_size=50, epochs=1, threads=1,
+                    global_batch_size=8, output=flags["output"], **flags["mesh"]),
+                train_dataset=rows[:32], eval_dataset=rows[32:], lines=None,
+                compute_loss=lambda model, batch: tessera.nn.cross_entropy(model(**batch).logits, batch["labels"]),
+                compute_metrics=lambda p: {"right": float((p.predictions.argmax(-1) == p.labels).mean())})
+        """
+        space = {"flags": {"output": self.path("threads"), "mesh": {"devices": 2}}, "tessera": tessera}
+        exec(textwrap.dedent(program), space)
+        want = space["trainer"].train()
+        done = self.launch(
+            textwrap.dedent(program) + textwrap.dedent("""
+            run = trainer.train()
+            right = [line["right"] for line in run.metrics if "right" in line]
+            put("run", rank=run.rank, losses=[float(x) for x in run.losses], right=right)
+            """),
+            flags={"data": self.flags["data"], "output": self.path("run"), "mesh": {}},
+        )
+        err = done.communicate()[1]
+        self.assertEqual(done.returncode, 0, err)
+        for rank in (0, 1):
+            self.assertEqual(self.told("run", rank)["losses"], [float(x) for x in want.losses])
+        right = [line["right"] for line in want.metrics if "right" in line]
+        self.assertEqual([self.told("run", rank)["right"] for rank in (0, 1)], [right, []])
+
+    def test_what_a_dataset_raises_ends_all_ranks(self):
+        done = self.launch(
+            """
+            class Rows:
+                def __len__(self): return 40
+                def __getitem__(self, i):
+                    if i == 17: raise KeyError("mine")
+                    return {"input_ids": [i % 50] * 8, "attention_mask": [1] * 8, "labels": i % 2}
+            tessera.Trainer(
+                args=tessera.TrainingArguments(
+                    preset="bert-tiny", task="sequence_classification", classes=2, vocab_size=50, epochs=1, threads=1,
+                    global_batch_size=8, output=flags["output"]),
+                train_dataset=Rows(), lines=None).train()
+            """
+        )
+        err = done.communicate()[1]
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("KeyError: 'mine'", err)
+
     def test_mpirun_starts_ranks_too(self):
         want = tessera.train(lines=None, devices=2, **{**self.flags, "output": self.path("threads")})
         done = self.launch(

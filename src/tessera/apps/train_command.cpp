@@ -373,7 +373,6 @@ TrainedRun train_here(const AskedTraining& asked, Console& console,
                       const std::vector<TrainCallback*>& callbacks, std::atomic<bool>& stop) {
   refuse_help(asked.help);
   TrainRequest request = request_of(asked, callbacks);
-  if (asked.alone) require_alone(request.command);
   request.shown = true;
   request.stop = request.command.stop = &stop;
   const Launched how = launched_as(request.command);

@@ -40,7 +40,6 @@ struct AskedTraining {
   std::string secret_file = {};               // of --secret-file
   std::atomic<bool>* save = nullptr;          // TrainOptions::save
   const std::atomic<bool>* failed = nullptr;  // TrainOptions::failed
-  bool alone = false;                         // train_here() refuses to be one of several ranks
   std::shared_ptr<const void> claim = {};     // keeps others out of a new output folder
   /// Of the rank that leads, where the screen shows the run: without, that of `tessera train`.
   std::function<std::unique_ptr<RunDisplay>(const RunConfig& config, Console& console)> display =

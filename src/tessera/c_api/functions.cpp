@@ -115,7 +115,6 @@ FunctionResult trained_program(AskedTraining asked, const FunctionCall& call) {
   std::atomic<bool> failed = false;
   const OwnRun run(asked.config, functions_of(*call.program, ProgramUse::Train, failed));
   asked.config = run.config();
-  asked.alone = true;  // the samples are this process's
   asked.save = &call.save;
   asked.failed = &failed;
   return trained(asked, call);
