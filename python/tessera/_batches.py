@@ -113,6 +113,7 @@ class Batches:
         self._first: Optional[Dict[str, Tuple[bool, int]]] = None  # of each: is it a float, its dims
         self._dropped: Optional[frozenset] = None
         self._names: List[str] = []  # of the first sample
+        self._plain: dict = {}  # what _plain_rows said of it
 
     def take(self, numbers: Sequence[int]) -> Dict[str, "numpy.ndarray"]:
         self.unmasked = -1
@@ -120,6 +121,9 @@ class Batches:
         if self._dropped is None:
             self._dropped = self._names_to_drop(samples[0])
             self.left_out = sorted(self._dropped)
+        alike = self._alike(samples)
+        if alike is not None:
+            return self._noted(numbers, {k: _narrowed(k, numbers, *column) for k, column in alike.items()})
         if self._collator is None:
             given = self._columns(numbers, samples)
         else:
@@ -128,10 +132,39 @@ class Batches:
         self._require_one_length(numbers, given)
         out = {name: self._column(name, numbers, column) for name, column in given.items()}
         self._note_unmasked(numbers, given, out)
+        self._plain = {} if self._collator is not None or self.unmasked >= 0 else self._plain_rows(samples[0], out)
+        return self._noted(numbers, out)
+
+    def _noted(self, numbers: Sequence[int], out: Dict[str, "numpy.ndarray"]) -> Dict[str, "numpy.ndarray"]:
         if self._keeps_labels:
             for name in LABELS:
                 if name in out:
                     self.labels.setdefault(name, {}).update(zip(numbers, out[name]))
+        return out
+
+    def _plain_rows(self, sample: Mapping, out: Mapping) -> dict:
+        """Of a sample that is arrays as long as its rows are to be: their types and shapes."""
+        plain = {}
+        for name in self._names:
+            array, column = sample[name], out[_renamed(name, self._names)]
+            if type(array) is not numpy.ndarray or array.shape != column.shape[1:]:
+                return {}
+            if array.dtype.kind != column.dtype.kind:
+                return {}
+            plain[name] = (array.dtype, array.shape)
+        return plain if len(sample) == len(plain) + len(self._dropped or ()) else {}
+
+    def _alike(self, samples: Sequence[Mapping]) -> Optional[Dict[str, Tuple["numpy.ndarray", bool]]]:
+        """Samples as the first one was, which need no look at each: arrays of one type and shape."""
+        plain, count = self._plain, len(self._plain) + len(self._dropped or ())
+        if not plain or any(type(sample) is not dict or len(sample) != count for sample in samples):
+            return None
+        out = {}
+        for name, (dtype, shape) in plain.items():
+            rows = [sample.get(name) for sample in samples]
+            if any(type(row) is not numpy.ndarray or row.dtype != dtype or row.shape != shape for row in rows):
+                return None
+            out[_renamed(name, self._names)] = (numpy.array(rows), dtype.kind == "f")
         return out
 
     def digest(self) -> str:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """A training step by tessera.Trainer with samples of Python, beside that of `tessera train` on the same text.
 
-    python3 -B bench/python_overhead.py [FLAG...]     after ./dev test, or a build of tessera and tessera_c
+    ./dev bench python [FLAG...]            builds, then runs this
 
 Samples are rows of numpy, one __getitem__ each; also with a callback, for which each step waits. Two models: gpt2-tiny, whose steps are so
 short that every call shows, and GPT-2 small with a small context. Each contestant is a process of its own, in turns, every
@@ -71,7 +71,7 @@ def command(args, model, text):
 
 def trainer(args, model, text, how):
     output = WORK / "python-trainer"
-    words = [sys.executable, "-B", "bench/python_overhead.py", "--train", args.build, text, how, *flags_of(args, model, output)]
+    words = [sys.executable, "-B", "bench/python.py", "--train", args.build, text, how, *flags_of(args, model, output)]
     return timed(args, model, words, output)
 
 
