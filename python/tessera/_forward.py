@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Callable, Dict, Iterator, Mapping, Optional
+import re
+from itertools import zip_longest
+from typing import Callable, Dict, Iterator, List, Mapping, Match, Optional, Sequence
 
-from ._errors import UsageError
-from ._graph import Graph, Value
+from ._errors import UsageError, shown
+from ._graph import Graph, Value, shape_text
 from ._library import library
+
+
+_ID = r'"%[\d.]+"'
 
 
 class _BatchGraph(Graph):
@@ -17,13 +22,30 @@ class _BatchGraph(Graph):
         self.handle = handle
         self.scopes = []
         self.ended = False
+        self.written: List[str] = []  # what was called, with values by their order
+        self._order: Dict[str, int] = {}
+
+    def call(self, op: str, arguments: dict) -> List[Value]:
+        made = super().call(op, arguments)
+        plain = {name: self._plain(each, name) for name, each in arguments.items()}
+        self.note(op, plain, [each._id for each in made])
+        return made
+
+    def note(self, what: str, arguments: dict, makes: Sequence[str] = ()) -> None:
+        def placed(match: Match) -> str:
+            return f'"value {self._order.setdefault(match.group(), len(self._order))}"'
+
+        self.written.append(f"{what} {re.sub(_ID, placed, json.dumps(arguments))}")
+        re.sub(_ID, placed, json.dumps(list(makes)))  # whose places are those in which they are made
 
     def model(self, features: Dict[str, object]) -> dict:
         if self.ended:
             raise UsageError("the model is called after the function of its batch has returned; call it in there")
-        given = json.dumps({name: self._plain(value, name) for name, value in features.items()})
-        self._require(library.tessera_graph_model(self.handle, given.encode()))
-        return json.loads(library.tessera_graph_result(self.handle))
+        given = {name: self._plain(value, name) for name, value in features.items()}
+        self._require(library.tessera_graph_model(self.handle, json.dumps(given).encode()))
+        made = json.loads(library.tessera_graph_result(self.handle))
+        self.note("model", given, [each["id"] for _, each in sorted(made["predictions"].items())])
+        return made
 
 
 class ModelLoss(Value):
@@ -112,12 +134,15 @@ class TracedBatch(Mapping):
 KINDS = (TracedBatch, Value)
 
 
-def written_loss(function: Callable, handle: int, batch: bytes, kinds: tuple) -> bytes:
+def written_loss(
+    function: Callable, handle: int, batch: bytes, kinds: tuple, earlier: Dict[str, List[str]]
+) -> bytes:
     """Calls function(model, batch) on a graph of the library; what it returned, as tessera_program::
-    forward sets it."""
+    forward sets it. `earlier`: what it wrote for batches of these shapes."""
     graph = _BatchGraph(handle)
     of_batch, of_value = kinds
     values = {name: of_value(graph, made, name) for name, made in json.loads(batch).items()}
+    graph.note("batch", {}, [value._id for _, value in sorted(values.items())])
     model = TracedModel(graph)
     try:
         with graph:
@@ -128,7 +153,20 @@ def written_loss(function: Callable, handle: int, batch: bytes, kinds: tuple) ->
     of_loss = graph._plain(loss, "the loss")
     out: Dict[str, object] = dict(loss.parts) if isinstance(loss, ModelLoss) else {"loss": of_loss}
     out["predictions"] = {name: graph._plain(value, f"prediction {name!r}") for name, value in predictions.items()}
+    graph.note("return", out)
+    shapes = ", ".join(f"{name} {shape_text(each.dtype, each.shape)}" for name, each in sorted(values.items()))
+    _require_same(earlier.setdefault(shapes, graph.written), graph.written)
     return json.dumps(out).encode()
+
+
+def _require_same(first: List[str], now: List[str]) -> None:
+    """Each device writes its own graph: others would compute something else."""
+    for one, other in zip_longest(first, now, fillvalue="nothing"):
+        if one != other:
+            raise UsageError(
+                f"the function of a loss writes {shown(other)} where it wrote {shown(one)} for another device or "
+                "program; it may depend on its arguments alone"
+            )
 
 
 def _parts(found: object, model: TracedModel):

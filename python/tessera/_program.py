@@ -94,6 +94,7 @@ class Program:
         self._shuffled = shuffled
         self._forward = forward
         self._kinds = kinds  # of the batch and of its values, for `forward`
+        self._written: Dict[str, List[str]] = {}  # by `forward`
         self._call: Optional[Call] = None
         self._kept: object = None  # what the library reads until the next call
         self._problem = ctypes.create_string_buffer(b"")
@@ -180,7 +181,7 @@ class Program:
     def _write_loss(self, handle: int, batch: bytes, out: object) -> None:
         from ._forward import KINDS, written_loss
 
-        written = written_loss(self._forward, handle, batch, self._kinds or KINDS)
+        written = written_loss(self._forward, handle, batch, self._kinds or KINDS, self._written)
         self._kept = ctypes.create_string_buffer(written)
         out[0] = ctypes.addressof(self._kept)
 

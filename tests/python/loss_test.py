@@ -97,6 +97,26 @@ class Losses(unittest.TestCase):
         with self.assertRaisesRegex(tessera.UsageError, "weight"):
             self.trainer(own, ROWS).train()
 
+    def test_a_loss_that_is_another_each_time(self):
+        calls = []
+
+        def changes(model, batch):
+            calls.append(1)
+            return scalar(model, batch) * float(len(calls))
+
+        for devices in (1, 2):  # with one, of training and of validations
+            calls.clear()
+            with self.assertRaisesRegex(tessera.UsageError, "writes .*2.0.* where it wrote .*1.0.* alone"):
+                self.trainer(changes, devices=devices, steps=2, epochs=0).train()
+
+        def other_values(model, batch):
+            calls.append(1)
+            loss = scalar(model, batch)
+            return [loss * 1.0, loss * 2.0][len(calls) % 2]
+
+        with self.assertRaisesRegex(tessera.UsageError, "writes 'return .* where it wrote 'return "):
+            self.trainer(other_values, steps=2, epochs=0).train()
+
     def test_without_labels_the_model_has_no_loss(self):
         unlabelled = [{name: value for name, value in row.items() if name != "labels"} for row in PLAIN]
         with self.assertRaisesRegex(tessera.UsageError, "called without labels, so it has no loss"):
