@@ -1053,20 +1053,21 @@ TEST(Inspect, ADamagedCheckpointIsNamedAndAnotherDescribed) {
   model.add("w", {DType::F32, {4}, {}}, Role::Parameter, 1);
   for (const int step : {1, 2, 3}) save(folder / "checkpoints", step, model);
   fs::remove(folder / "checkpoints/step-00000003/manifest.json");
-  const std::string one = describe(folder.path());
+  const std::string one = inspect(folder.path()).text;
   for (const char* told :
        {"step-00000003  damaged: ", "\nstep-00000003 is damaged; this is the newest that is not",
         "/checkpoints/step-00000002\n  step        2\n"})
     EXPECT_NE(one.find(told), one.npos) << told << one;
-  const std::string two = describe(folder.path(), [](const Checkpoint& checkpoint) {
-    if (checkpoint.record().step == 2) fail(Fault::Checkpoint, "not this one\n  at all");
-  });
+  const std::string two = inspect(folder.path(), [](const Checkpoint& checkpoint) {
+                            if (checkpoint.record().step == 2)
+                              fail(Fault::Checkpoint, "not this one\n  at all");
+                          }).text;
   for (const char* told : {"step-00000002  refused: not this one\n",
                            "step-00000002, step-00000003 are damaged or refused;",
                            "/checkpoints/step-00000001\n  step        1\n"})
     EXPECT_NE(two.find(told), two.npos) << told << two;
   const std::string none = message_of(
-      [&] { describe(folder.path(), [](const Checkpoint&) { fail(Fault::Checkpoint, "none"); }); });
+      [&] { inspect(folder.path(), [](const Checkpoint&) { fail(Fault::Checkpoint, "none"); }); });
   EXPECT_TRUE(
       none.starts_with("all checkpoints are damaged or refused; restore one from a copy\n3 "))
       << none;
@@ -1080,7 +1081,7 @@ TEST(Inspect, Checkpoints) {
   save(folder / "checkpoints", 1000, model);
   save(folder / "checkpoints", 2000, model);
   fs::remove(folder / "checkpoints/step-00001000/manifest.json");
-  EXPECT_EQ(describe(folder.path()),
+  EXPECT_EQ(inspect(folder.path()).text,
             "2 checkpoints, oldest first\n"
             "  step-00001000  damaged: checkpoint '" +
                 folder.path() +
@@ -1108,20 +1109,20 @@ TEST(Inspect, Files) {
   const std::vector<std::byte> bytes(16);
   write_safetensors(folder / "m.safetensors",
                     {TensorSource::of("w", {DType::F32, {2, 2}, {}}, bytes)}, {{"format", "pt"}});
-  EXPECT_EQ(describe(folder / "m.safetensors"), "safetensors file " + folder / "m.safetensors" +
-                                                    "\n"
-                                                    "  tensors   1, 16 B\n"
-                                                    "  elements  4\n"
-                                                    "  format  pt\n"
-                                                    "\n"
-                                                    "  w  f32[2,2]  16 B\n");
+  EXPECT_EQ(inspect(folder / "m.safetensors").text, "safetensors file " + folder / "m.safetensors" +
+                                                        "\n"
+                                                        "  tensors   1, 16 B\n"
+                                                        "  elements  4\n"
+                                                        "  format  pt\n"
+                                                        "\n"
+                                                        "  w  f32[2,2]  16 B\n");
   put(folder / "zip.pt", std::string("PK\3\4\0\0\10\10xxxxxxxxxxx", 19));
   put(folder / "old.bin", std::string("\x80\2\x8a\nl\xfc\x9c\x46\xf9 j\xa8", 12));
   for (const char* name : {"zip.pt", "old.bin"}) {
-    const std::string message = message_of([&] { describe(folder / name); });
+    const std::string message = message_of([&] { inspect(folder / name); });
     EXPECT_NE(message.find("looks like a PyTorch pickle"), message.npos) << message;
   }
-  EXPECT_NE(message_of([&] { describe(folder / "m.safetensor"); }).find("near names"),
+  EXPECT_NE(message_of([&] { inspect(folder / "m.safetensor"); }).find("near names"),
             std::string::npos);
 }
 
@@ -1134,20 +1135,20 @@ TEST(Inspect, Graphs) {
       "state \"w\" = %1 parameter normal=0.02\n"
       "%2 = matmul(%0, %1) rule=\"m k, k n -> m n\" : f32[8,4]\n"
       "metric \"out\" = %2\n");
-  EXPECT_EQ(describe(folder / "train.1.source.txt"), "graph " + folder / "train.1.source.txt" +
-                                                         "\n"
-                                                         "  form    global\n"
-                                                         "  nodes   3\n"
-                                                         "  states  1, 256 B\n"
-                                                         "  work    1.02e-06 GFLOP\n"
-                                                         "  batch   x    f32[8,16]\n"
-                                                         "  metric  out  f32[8,4]\n"
-                                                         "\n"
-                                                         "  batch   1  0 GFLOP\n"
-                                                         "  matmul  1  1.02e-06 GFLOP\n"
-                                                         "  state   1  0 GFLOP\n");
+  EXPECT_EQ(inspect(folder / "train.1.source.txt").text, "graph " + folder / "train.1.source.txt" +
+                                                             "\n"
+                                                             "  form    global\n"
+                                                             "  nodes   3\n"
+                                                             "  states  1, 256 B\n"
+                                                             "  work    1.02e-06 GFLOP\n"
+                                                             "  batch   x    f32[8,16]\n"
+                                                             "  metric  out  f32[8,4]\n"
+                                                             "\n"
+                                                             "  batch   1  0 GFLOP\n"
+                                                             "  matmul  1  1.02e-06 GFLOP\n"
+                                                             "  state   1  0 GFLOP\n");
   put(folder / "notes.txt", "graph global\n%0 = nothing() : f32[]\n");
-  const std::string message = message_of([&] { describe(folder / "notes.txt"); });
+  const std::string message = message_of([&] { inspect(folder / "notes.txt"); });
   EXPECT_NE(message.find("notes.txt' is neither a safetensors file nor a graph that can be read: "
                          "graph text, line 2, column "),
             message.npos)
