@@ -36,7 +36,8 @@ class MyFinetuner : public Finetuner {
     const auto rows = [&](const std::vector<std::string>& files) {
       return std::make_shared<SentencePairs>(files.at(0), tokenizer, args.model.context);
     };
-    return {rows(args.data), rows(args.valid_data)};
+    return {rows(args.data), rows(args.valid_data),
+            args.test_data.empty() ? nullptr : rows(args.test_data)};
   }
 
   // model(**batch): the loss of its task and, as "logits", what it predicts.

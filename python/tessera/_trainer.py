@@ -211,6 +211,8 @@ class Trainer:
 
     def _flags(self) -> Dict[str, Flag]:
         flags = {**self.model.flags, **self.args.flags}
+        if self.model.source is not None and getattr(self.model, "config", {}).get("classes"):
+            flags.setdefault("classes", self.model.config["classes"])
         if self.model.source is not None:
             flags.setdefault("init_from", self.model.source)
         return flags

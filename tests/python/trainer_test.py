@@ -134,6 +134,23 @@ class Test(unittest.TestCase):
 
 
 class Samples(Test):
+    def test_classes_are_those_of_the_weights(self):
+        rows = [{"input_ids": [(7 * i + k) % 50 for k in range(8)], "attention_mask": [1] * 8, "labels": i % 3} for i in range(24)]
+        output = tempfile.TemporaryDirectory()
+        self.addCleanup(output.cleanup)
+        args = dict(preset="bert-tiny", task="sequence_classification", classes=3, vocab_size=50, steps=2, threads=1)
+        tessera.Trainer(args=tessera.TrainingArguments(global_batch_size=8, output=output.name + "/run", **args),
+                        train_dataset=rows, lines=None).train()
+        one = [row for row in rows if row["labels"] == 0]
+        with tessera.Model.from_pretrained(output.name + "/run", task="sequence_classification", threads=1) as model:
+            want = model(input_ids=[row["input_ids"] for row in one], attention_mask=[[1] * 8] * len(one)).logits
+            for of in (model, output.name + "/run"):
+                for more in ({}, {"task": "sequence_classification"}):
+                    lines = []
+                    trainer = tessera.Trainer(of, tessera.TrainingArguments(threads=1, **more), lines=lines.append)
+                    numpy.testing.assert_allclose(trainer.predict(one), want, atol=1e-5)
+                    self.assertNotIn("random", "".join(lines))
+
     def test_datasets_of_every_kind_are_the_same_bits(self):
         rows = texts()
         columns = {name: numpy.stack([row[name] for row in rows]) for name in rows[0]}

@@ -1,19 +1,70 @@
 #include "tessera/rapidformer/templates.h"
 
+#include <atomic>
+#include <filesystem>
+#include <optional>
 #include <utility>
 
 #include "tessera/base/text.h"
+#include "tessera/config/output_folder.h"
+#include "tessera/launch/ranks.h"
+#include "tessera/train/best_checkpoint.h"
 #include "tessera/user_code/named_function.h"
+#include "tessera/user_code/own_evaluation.h"
 
 namespace tessera {
+
+namespace {
+
+/// The checkpoint with the lowest validation loss, where there is one, else the last.
+std::string weights_to_test(const RunConfig& config) {
+  std::error_code ignored;
+  const std::filesystem::path best = std::filesystem::path(checkpoints_folder(config)) / kBestLink;
+  return std::filesystem::exists(best, ignored) ? best.string() : config.output;
+}
+
+void test_model(AskedTraining asked, OwnFunctions functions,
+                const std::shared_ptr<const MapDataset>& data, Console& console) {
+  functions.datasets = [data]() -> Datasets { return {data, data}; };
+  functions.provide = [] { return Provided(); };
+  const std::atomic<bool> stop = false;
+  const OwnEvaluated found = evaluate_own(asked, console, std::move(functions), stop);
+  console.out << " test: " << found.samples << " samples, loss " << found.loss;
+  for (const auto& [name, score] : found.scores) console.out << ", " << name << " " << score;
+  console.out << "\n";
+}
+
+}  // namespace
 
 int TrainingTemplate::train() {
   return engine_.run_as_is([&] {
     AskedTraining asked = engine_.asked();
     asked.problems.raise();
-    const OwnRun run(asked.config, named_functions());
+    std::shared_ptr<const MapDataset> test;
+    OwnFunctions mine = named_functions();
+    mine.datasets = [&test, provide = mine.datasets] {
+      Datasets out = provide();
+      test = out.test;
+      return out;
+    };
+    const OwnRun run(asked.config, mine);
     asked.config = run.config();
-    return run_training(asked, engine_.console());
+    std::optional<RunConfig> ended;  // none: it has not come to its end, or not on this rank
+    asked.at_end = [&ended, usual = asked.at_end](const TrainResult& result,
+                                                  const RunConfig& config, Console& console) {
+      usual(result, config, console);
+      if (result.ending == Ending::Finished) ended = config;
+    };
+    const int code = run_training(asked, engine_.console());
+    if (code != 0 || !ended || test == nullptr) return code;
+    if (launched_as(0).how != Launched::Alone) {
+      engine_.console().err << "notice: on launched ranks the test dataset is not tested\n";
+      return code;
+    }
+    AskedTraining tested = engine_.asked();
+    tested.config.init_from = weights_to_test(*ended);
+    test_model(std::move(tested), named_functions(), test, engine_.console());
+    return code;
   });
 }
 

@@ -55,9 +55,9 @@ void each_sample(const MapDataset& dataset,
                  const std::function<bool(std::int64_t i, const Features& sample)>& goes_on);
 
 /// What a run trains on, and what it validates on; `valid` may be empty. No `train`: the data that
-/// the flags name, as `tessera train` reads it.
+/// the flags name, as `tessera train` reads it. A template tests `test` when training has ended.
 struct Datasets {
-  std::shared_ptr<const MapDataset> train, valid;
+  std::shared_ptr<const MapDataset> train, valid, test = nullptr;
 
   /// For a resumed run: those that it began with had the same number of samples, and some of these
   /// were the same; of a stream, the first.

@@ -93,6 +93,7 @@ class OwnEvaluation {
 OwnEvaluated evaluate_own(const AskedTraining& asked, Console& console, OwnFunctions functions,
                           const std::atomic<bool>& stop) {
   Problems problems = asked.problems;
+  functions.counts_classes = false;  // the weights have as many as they were trained for
   const OwnRun own(of_evaluation(asked.config), std::move(functions));
   RunConfig open = own.config();
   require(

@@ -126,7 +126,9 @@ void OwnRun::take_datasets() {
     model.vocabulary = 1;  // nothing reads tokens
   take_lengths();
   const FamilyTask* const task = find_task(model);
-  if (task == nullptr || task->head.empty() || !config_.defaulted.contains("classes")) return;
+  if (!functions_.counts_classes || task == nullptr || task->head.empty() ||
+      !config_.defaulted.contains("classes"))
+    return;
   if ((model.classes = count_classes(*datasets_.train)) > 0) config_.defaulted.erase("classes");
 }
 

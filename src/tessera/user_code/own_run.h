@@ -32,6 +32,7 @@ struct OwnFunctions {
   /// `forward` is model(batch): features that the model does not read are left out, which is told,
   /// and a loss of several means is measured by each of them.
   bool drops_unread = false;
+  bool counts_classes = true;       // where nothing says them, of the labels that train
   bool scores_validations = false;  // metrics of each validation, not of those after epochs alone
 };
 

@@ -384,6 +384,13 @@ TEST(UserScript, FinetunesAsTheCommandDoesAndTheSameOnFourDevices) {
   EXPECT_EQ(std::ranges::count(predictions, '\n'), 22) << "each row once";
   const std::string hub = read_file(scripts.folder / "four/hf/config.json");
   EXPECT_NE(hub.find("\"LABEL_1\": 1"), std::string::npos) << hub;
+  table("test.tsv", 12);
+  std::vector<std::string> tested = with(flags, {"--output", scripts.folder / "tested"});
+  tested.insert(tested.begin(), program);
+  const ProcessResult result = run_process(tested);
+  EXPECT_EQ(result.exit_code, 0) << result.output << result.errors;
+  EXPECT_NE(result.output.find("\n test: 12 samples, loss 0."), std::string::npos) << result.output;
+  EXPECT_NE(result.output.find(", accuracy 1, f1 1\n"), std::string::npos) << result.output;
 }
 
 TEST(UserScript, AnOwnLoopIsTheSameOnFourDevices) {
