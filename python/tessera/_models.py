@@ -9,6 +9,7 @@ from . import _html
 from ._call import Call
 from ._errors import UsageError
 from ._listed import keywords_of
+from ._typed import typed
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -89,13 +90,7 @@ class Predictions:
     def __getitem__(self, column: str) -> list:
         if column not in self.columns:
             raise UsageError(f"there is no column {column!r}; there are {', '.join(self.columns)}")
-        values = [row[self.columns.index(column)] for row in self.rows]
-        for number in (int, float):
-            try:
-                return [number(value) for value in values]
-            except ValueError:
-                pass
-        return values
+        return typed([row[self.columns.index(column)] for row in self.rows])
 
     def _repr_html_(self) -> str:
         return _html.table(self.rows[:20], self.columns)

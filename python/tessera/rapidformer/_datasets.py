@@ -9,6 +9,7 @@ import random
 from typing import Callable, Dict, Iterable, List, Optional, Sequence, Union
 
 from .._errors import DataError, UsageError
+from .._typed import typed
 
 _PARTS = {"train": ("train",), "validation": ("validation", "valid", "dev"), "test": ("test",)}
 _ENDINGS = (".tsv", ".csv", ".jsonl", ".json", ".parquet", ".arrow", ".txt")
@@ -234,7 +235,7 @@ def _columns_of_table(file: str, lines: Iterable[str], delimiter: str) -> Dict[s
             raise DataError(
                 f"{file!r}: row {number + 1} has {len(row)} columns, and the first has {len(table[0])}"
             )
-    return {name: _typed([row[i] for row in table[1:]]) for i, name in enumerate(table[0])}
+    return {name: typed([row[i] for row in table[1:]]) for i, name in enumerate(table[0])}
 
 
 def _columns_of_rows(file: str, rows: list, first: int) -> Dict[str, list]:
@@ -247,13 +248,3 @@ def _columns_of_rows(file: str, rows: list, first: int) -> Dict[str, list]:
         for name, value in row.items():
             out.setdefault(name, []).append(value)
     return out
-
-
-def _typed(words: List[str]) -> list:
-    """Numbers, where all of a column is."""
-    for number in (int, float):
-        try:
-            return [number(word) for word in words]
-        except ValueError:
-            pass
-    return words
