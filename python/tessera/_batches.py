@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from contextlib import contextmanager
+from typing import Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple
 
 from ._errors import DataError, UsageError
 from ._rows import ENDLESS, Rows, is_mapping, length_of
@@ -46,6 +47,21 @@ class Lengths:
         self.ids: Optional[int] = None
         self.targets: Optional[int] = None
         self._settled = False
+        self._differing: Optional[Tuple[int, int]] = None  # ids and labels of the first sample
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Labels of another length than ids are another text, to models that read two."""
+        try:
+            yield
+        except UsageError as error:
+            if self._differing is None or "--source-context" not in str(error):
+                raise
+            ids, labels = self._differing
+            raise DataError(
+                f"sample 0 of the dataset has {ids} input_ids and {labels} labels, which only a model that writes "
+                "one text from another reads; give as many labels as input_ids, or one for a sample of a classifier"
+            ) from None
 
     def of(self, name: str) -> Optional[int]:
         if name in _OF_TARGETS or (self.apart and name == "ids"):
@@ -62,6 +78,7 @@ class Lengths:
         self.apart = self.apart or "decoder_input_ids" in first or "source" in first
         if not self.apart and ids is not None and targets is not None and ids != targets:
             self.apart = True
+            self._differing = (ids, targets)
         self.ids = (self._source if self.apart else self._context) or self._longest(_IDS) or ids
         self.targets = self.ids
         if self.apart or ids is None:
@@ -106,7 +123,7 @@ class Batches:
         self.left_out: List[str] = []
         self.unmasked = -1
         self.labels: Dict[str, dict] = {}
-        self._lengths = lengths
+        self.lengths = lengths
         self._collator = collator
         self._drops = drops
         self._keeps_labels = keeps_labels
@@ -185,7 +202,7 @@ class Batches:
 
     def _settle(self, given: dict) -> None:
         first = {name: _numbers(column[0]) for name, column in given.items()}
-        self._lengths.settle({k: row for k, row in first.items() if row is not None and row.ndim == 1})
+        self.lengths.settle({k: row for k, row in first.items() if row is not None and row.ndim == 1})
 
     def _samples(self, numbers: Sequence[int]) -> List[Mapping]:
         samples = self.rows.take(numbers)
@@ -292,11 +309,11 @@ class Batches:
         )
 
     def _padded(self, name: str, numbers: Sequence[int], rows: Sequence) -> "numpy.ndarray":
-        length = self._lengths.of(name)
+        length = self.lengths.of(name)
         if length is None:  # of no text: as the first
             length = self._first.setdefault("length of " + name, (False, len(rows[0])))[1]
         longest = max(range(len(rows)), key=lambda k: len(rows[k]))
-        of_text = self._lengths.of(name) is not None
+        of_text = self.lengths.of(name) is not None
         if len(rows[longest]) > length or (not of_text and any(len(row) != length for row in rows)):
             k = longest if of_text else next(k for k in range(len(rows)) if len(rows[k]) != length)
             raise DataError(
@@ -325,7 +342,7 @@ class Batches:
             for name, column in given.items():
                 if name not in _OF_IDS and name not in _OF_TARGETS:
                     continue
-                of_targets = self._lengths.apart and (name in _OF_TARGETS or name == "ids")
+                of_targets = self.lengths.apart and (name in _OF_TARGETS or name == "ids")
                 if of_targets is not targets or length_of(column[0]) is None:
                     continue
                 if first is None:
@@ -345,7 +362,7 @@ class Batches:
         if any(name in given for name in _MASKS):
             return
         for name in _IDS:
-            if name not in out or out[name].ndim != 2 or (name == "ids" and self._lengths.apart):
+            if name not in out or out[name].ndim != 2 or (name == "ids" and self.lengths.apart):
                 continue
             short = [k for k, row in enumerate(given[name]) if len(row) < out[name].shape[1]]
             if short:

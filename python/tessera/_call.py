@@ -6,11 +6,14 @@ are where the caller is, and so that a signal is heard at any time, also while a
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import json
 import os
 import queue
 import threading
+import time
+import weakref
 from typing import Any, Callable, List, Mapping, Optional
 
 from ._errors import UsageError, error_of
@@ -19,10 +22,12 @@ from ._library import EVENT, LINE, Listener, library
 
 
 _SECOND = 1.0
+_LONG = 60.0
 _ALONE = "tessera alone"
 
 _called = _forked = False
 _calls: List[threading.Thread] = []
+_running: weakref.WeakSet = weakref.WeakSet()  # what calls into Python
 _lock = threading.Lock()
 
 
@@ -47,6 +52,30 @@ def _note_fork() -> None:
 
 # The library's threads are not in a child, and it would wait for them for ever.
 os.register_at_fork(after_in_child=_note_fork)
+
+
+def end_at_exit(call: Any) -> None:
+    """It is asked to end() before the interpreter does, unless it has done so."""
+    _running.add(call)
+
+
+def forget(call: Any) -> None:
+    """It calls no more."""
+    _running.discard(call)
+
+
+@atexit.register
+def _end_calls() -> None:
+    """A run in a thread that does not keep the process saves: an interpreter that ends cannot be
+    called, and what calls it is killed in the middle."""
+    if _forked:
+        return
+    running = list(_running)
+    for call in running:
+        call.end()
+    latest = time.monotonic() + _LONG
+    while time.monotonic() < latest and any(call in _running for call in running):
+        time.sleep(0.01)
 
 
 def require_own_process() -> None:
@@ -110,6 +139,10 @@ class Call:
         """What the step at hand leaves is saved."""
         library.tessera_save(self._handle)
 
+    def end(self) -> None:
+        """As by Ctrl-C, in silence; from another thread."""
+        self._fail(SystemExit())
+
     def in_caller(self, work: Callable[[], object]) -> object:
         """What `work` returns in the caller's thread; for threads of the library. Raises what it
         raises, or KeyboardInterrupt, where the call is to end."""
@@ -146,6 +179,7 @@ class Call:
         thread = threading.Thread(target=call, name=name, daemon=True)
         try:
             _start(thread, self._alone)
+            end_at_exit(self)
             ended = False
             while not ended:
                 try:
@@ -164,6 +198,7 @@ class Call:
             self._failure = None  # its traceback holds this object
             if not thread.is_alive():
                 library.tessera_run_free(self._handle)
+            forget(self)
 
     def _attend(self, thread: threading.Thread) -> bool:
         """Does what comes next; true when the call has ended."""

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Union
 
 from ._arrays import Inputs, arrays_of
-from ._call import Call, give_back, require_own_process
+from ._call import Call, end_at_exit, forget, give_back, require_own_process
 from ._errors import UsageError, error_of, shown
 from ._flags import Flag, flags_text
 from ._library import EVENT, LINE, Listener, library
@@ -65,6 +65,9 @@ class _SharedRun:
     def __init__(self):
         self.handle = library.tessera_run_new()
 
+    def end(self) -> None:
+        library.tessera_stop(self.handle)
+
     def __del__(self) -> None:
         library.tessera_run_free(self.handle)
 
@@ -88,10 +91,12 @@ class _Texts(Iterator[str]):
                 pieces.put(None)
             except BaseException as failure:
                 pieces.put(failure)
+            forget(run)
 
         self._pieces = pieces
         self._run: Optional[_SharedRun] = run
         self._thread = threading.Thread(target=write, name="tessera", daemon=True)
+        end_at_exit(run)
         self._thread.start()
 
     def __next__(self) -> str:
@@ -179,7 +184,9 @@ class Model:
             yield self._model
 
     def _trained(self, checkpoint: str) -> None:
-        """The weights are those of a checkpoint from here on."""
+        """The weights are those of a checkpoint from here on, which says what the model is."""
+        said = {"preset", *self.config} - {"context", "source_context"}  # as long as rows were
+        self.flags = {name: value for name, value in self.flags.items() if name not in said}
         self.source = checkpoint
         self._open()
 
@@ -215,8 +222,13 @@ class Model:
 
         flags: tokens (500), temperature (0.8, of translations 0), top_k, top_p, seed, beams,
         length_penalty, samples (texts of each prompt), stop (texts that end one), rows (texts that
-        are written at a time).
+        are written at a time). What a tokenizer of transformers returns is a prompt too: input_ids,
+        and attention_mask, which says which of these are padding.
         """
+        if "input_ids" in flags and isinstance(prompt, str) and not prompt:
+            prompt = flags.pop("input_ids")
+        if flags.get("attention_mask") is not None:
+            prompt = _without_padding(prompt, flags.pop("attention_mask"))
         alone = isinstance(prompt, str) or _is_ids(prompt)
         prompts = [prompt] if alone else list(prompt)
         of_ids = bool(prompts) and all(not isinstance(one, str) for one in prompts)
@@ -315,6 +327,19 @@ def _ids(value: Any) -> List[int]:
     except Exception:  # of whatever it is
         pass
     raise UsageError(f"{shown(value)} is neither a text nor a list of ids; give one")
+
+
+def _without_padding(prompts: Any, masks: Any) -> List[Any]:
+    """Of ids, or rows of them, those where the mask is not 0."""
+    prompts, masks = [one.tolist() if hasattr(one, "tolist") else one for one in (prompts, masks)]
+    if not isinstance(prompts, (list, tuple)) or not prompts or isinstance(prompts[0], str):
+        raise UsageError("an attention_mask is for ids, and the prompt has none; leave it out")
+    if not isinstance(masks, (list, tuple)) or len(masks) != len(prompts):
+        size = len(masks) if isinstance(masks, (list, tuple)) else shown(masks)
+        raise UsageError(f"attention_mask has {size} rows or numbers, and the ids have {len(prompts)}; give as many")
+    if not _is_ids(prompts):
+        return [_without_padding(prompt, mask) for prompt, mask in zip(prompts, masks)]
+    return [one for one, kept in zip(prompts, masks) if kept]
 
 
 def _is_ids(value: object) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import itertools
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Callable, Dict, Iterator, List, Optional, Tuple
 
 import numpy
@@ -105,7 +105,8 @@ class Program:
         return self._datasets[1]
 
     def call(self, call: Call, what: str, flags: dict) -> dict:
-        with self.functions() as struct:
+        batches = next((one for one in self._datasets if one is not None), None)
+        with self.functions() as struct, batches.lengths.explained() if batches else nullcontext():
             return self.during(call, lambda: call.command(what, flags, struct))
 
     @contextmanager

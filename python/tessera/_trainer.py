@@ -17,6 +17,20 @@ _THEIRS = {
     "learning_rate": "lr",
     "max_steps": "steps",
     "num_train_epochs": "epochs",
+    "max_grad_norm": "clip_grad",
+    "adam_epsilon": "adam_eps",
+    "warmup_steps": "lr_warmup_steps",
+    "eval_steps": "eval_every",
+    "save_steps": "save_every",
+    "logging_steps": "log_every",
+}
+# What else they have, and who says it here.
+_ELSEWHERE = {
+    "per_device_train_batch_size": "global_batch_size counts the samples of a step, of all devices",
+    "per_device_eval_batch_size": "global_batch_size counts the samples of a step, of all devices",
+    "gradient_accumulation_steps": "global_batch_size counts the samples of a step, micro_batch_size those of a part",
+    "lr_scheduler_type": "lr_decay_style is constant, linear or cosine",
+    "shuffle": "tessera.Trainer(..., shuffle=False)",
 }
 # What a run says of itself is under these names.
 _TAKEN = {"kind", "step", "epoch", "loss", "weights"}
@@ -38,6 +52,8 @@ class TrainingArguments:
         self.remove_unused_columns = remove_unused_columns
         self.flags: Dict[str, Flag] = {}
         for name, value in flags.items():
+            if name in _ELSEWHERE:
+                raise UsageError(f"{name} is no flag; {_ELSEWHERE[name]}")
             mine = _THEIRS.get(name, name)
             if mine in self.flags:
                 raise UsageError(f"{name} and {mine} are the same flag; give one")
@@ -215,6 +231,12 @@ class Trainer:
             flags.setdefault("classes", self.model.config["classes"])
         if self.model.source is not None:
             flags.setdefault("init_from", self.model.source)
+            return flags
+        # A new model has places for its context, also where rows are shorter.
+        config = getattr(self.model, "config", {})
+        for places, length in [("positions", "context"), ("source_positions", "source_context")]:
+            if config.get(places) == 0 and config.get(length):
+                flags.setdefault(places, config[length])
         return flags
 
     def _scores(self) -> bool:
@@ -246,6 +268,7 @@ class Trainer:
         flags = {k: v for k, v in self._flags().items() if k not in _OF_TRAINING}
         if self.model.source is not None:
             flags["init_from"] = self.model.source
+            flags.pop("preset", None)  # it says less than the weights: these have places for longer rows
         rows = whole(rows_of(dataset, use))
         lengths = Lengths([rows], flags)
         batches = self._batches(Batches, rows, lengths, keeps_labels=True)

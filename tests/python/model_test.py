@@ -126,6 +126,18 @@ class Models(unittest.TestCase):
         mask = numpy.ones_like(self.ids)
         numpy.testing.assert_allclose(self.logits(attention_mask=mask), wanted, atol=1e-5)
 
+    def test_losses_of_answers_are_over_all_places(self):
+        model = tessera.Model(preset="bert-tiny", task="question_answering", vocab_size=50, threads=1)
+        for length in [8, 9, 17]:
+            ids = numpy.arange(2 * length).reshape(2, length) % 50
+            out = model(input_ids=ids, start_positions=[0, 5], end_positions=[3, 6])
+            wanted = 0
+            for logits, at in [(out.start_logits, [0, 5]), (out.end_logits, [3, 6])]:
+                wide = logits.astype(numpy.float64)
+                self.assertEqual(wide.shape, (2, length))
+                wanted += (numpy.log(numpy.exp(wide).sum(1)) - wide[[0, 1], at]).mean() / 2
+            self.assertAlmostEqual(out.loss, wanted, places=5, msg=length)
+
     def test_parameters_and_folders(self):
         ours = self.model.state_dict()
         self.assertTrue(all(value.dtype == numpy.float32 for value in ours.values()))
@@ -167,6 +179,19 @@ class Models(unittest.TestCase):
         self.assertEqual(far[len(ids) :], greedy)
         until = self.model.generate("line", stop="\n", tokens=100)
         self.assertNotIn("\n", until)
+
+    def test_what_a_tokenizer_returns_is_a_prompt(self):
+        rows = [self.ids[0, :4].tolist(), self.ids[1, :7].tolist()]
+        wanted = self.model.generate(rows, tokens=5, temperature=0)
+        for before in [True, False]:
+            filled = [[0] * 3 + rows[0] if before else rows[0] + [0] * 3, rows[1]]
+            mask = [[0] * 3 + [1] * 4 if before else [1] * 4 + [0] * 3, [1] * 7]
+            given = dict(input_ids=numpy.array(filled), attention_mask=numpy.array(mask))
+            self.assertEqual(self.model.generate(**given, tokens=5, temperature=0), wanted)
+        alone = self.model.generate(filled[0], attention_mask=mask[0], tokens=5, temperature=0)
+        self.assertEqual(alone, wanted[0])
+        self.refused(lambda: self.model.generate("a", attention_mask=[1]), "attention_mask is for ids")
+        self.refused(lambda: self.model.generate(rows, attention_mask=mask), "attention_mask has 7", "have 4")
 
     def test_a_stream_that_nobody_reads_ends(self):
         begin = time.monotonic()

@@ -209,6 +209,30 @@ class Train(unittest.TestCase):
         )
         self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
+    def test_a_process_that_ends_ends_its_threads(self):
+        run = self.train("run", steps=2)
+        program = (
+            "import sys, threading, tessera\n"
+            "step, flags = threading.Event(), eval(sys.argv[1])\n"
+            "callbacks = [lambda s: step.set()]\n"
+            "run = lambda: tessera.train(lines=None, steps=10**6, callbacks=callbacks, **flags)\n"
+            "texts = tessera.Model.from_pretrained(sys.argv[2]).generate(' ', tokens=10**6, stream=True)\n"
+            "next(texts)\n"
+            "for piece in tessera.Model.from_pretrained(sys.argv[2]).generate(' ', tokens=10**6, stream=True): break\n"
+            "threading.Thread(target=run, daemon=True).start()\n"
+            "step.wait()\n"
+        )
+        flags = dict(TINY, data=self.data, output=self.path("other"))
+        for _ in range(3):
+            done = subprocess.run(
+                [sys.executable, "-c", program, repr(dict(flags, overwrite=True)), run.output],
+                capture_output=True,
+                text=True,
+                timeout=100,
+            )
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
+        self.assertGreater(tessera.inspect(self.path("other"))["step"], 0)
+
     def test_a_rank_that_does_not_come_is_named(self):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))

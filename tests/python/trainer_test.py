@@ -252,6 +252,40 @@ class Samples(Test):
         more = Mapped(grown, lambda i: (grown.append(grown[0]), grown[i])[1])
         self.assertEqual(self.losses(more), self.losses(texts()))
 
+    def test_others_may_be_shorter(self):
+        for flags, rows in [(BERT, marked()), (TINY, texts(length=9))]:
+            trainer = self.trainer(rows, flags=flags, output=flags["preset"], steps=2)
+            trainer.train()
+            short = [{k: v[:4] if k != "labels" or "task" not in flags else v for k, v in row.items()} for row in rows]
+            batch = {name: numpy.array([row[name] for row in short]) for name in short[0]}
+            wanted = tessera.Model.from_pretrained(trainer.model.source)(**batch)
+            numpy.testing.assert_allclose(trainer.predict(short), wanted.logits, atol=1e-5)
+            self.assertAlmostEqual(trainer.evaluate(short)["loss"], wanted.loss, places=5)
+
+    def test_a_new_model_stays_itself(self):
+        mine = dict(vocab_size=65, layers=1, threads=1)
+        bert = dict(preset="bert-tiny", task="sequence_classification", classes=2)
+        pairs = [dict(input_ids=row["input_ids"][:9], labels=row["labels"][:4]) for row in texts()]
+        for flags, rows in [
+            (dict(preset="gpt2-tiny"), texts(length=9)),
+            (dict(preset="gpt2-tiny", context=16), texts(length=9)),
+            (bert, marked()),
+            (dict(preset="transformer-tiny", task="seq2seq_lm"), pairs),
+        ]:
+            with self.subTest(**flags):
+                model = tessera.Model(**flags, **mine)
+                shapes = {name: array.shape for name, array in model.state_dict("tessera").items()}
+                args = dict(output=self.path(f"{len(flags)}{flags['preset']}"), steps=2, lr=1e-3, global_batch_size=4)
+                trainer = tessera.Trainer(model, tessera.TrainingArguments(**args), rows, lines=None)
+                trainer.train()
+                found = {name: array.shape for name, array in model.state_dict("tessera").items()}
+                if "task" not in flags or flags["task"] != "seq2seq_lm":  # whose sources have no flag for theirs
+                    self.assertEqual(found, shapes)
+                batch = {name: numpy.array([rows[0][name]]) for name in rows[0]}
+                self.assertAlmostEqual(trainer.evaluate(rows[:1])["loss"], model(**batch).loss, places=5)
+                trainer.args.flags["steps"] = 3
+                self.assertEqual(len(trainer.train(resume="auto").losses), 1)
+
     def test_a_label_is_called_labels(self):
         rows = [{"label" if k == "labels" else k: v for k, v in row.items()} for row in marked()]
         self.assertEqual(self.losses(rows, flags=BERT), self.losses(marked(), flags=BERT))
@@ -689,6 +723,20 @@ class Scores(Test):
             tessera.Trainer(args={})
         with self.assertRaisesRegex(tessera.UsageError, "the same flag"):
             tessera.TrainingArguments(lr=1, learning_rate=1)
+        with self.assertRaisesRegex(tessera.UsageError, r"shuffle is no flag; tessera.Trainer\(..., shuffle=False\)"):
+            tessera.TrainingArguments(shuffle=False)
+        with self.assertRaisesRegex(tessera.UsageError, "per_device_train_batch_size is no flag; global_batch_size"):
+            tessera.TrainingArguments(per_device_train_batch_size=4)
+        theirs = tessera.TrainingArguments(warmup_steps=3, eval_steps=4, max_grad_norm=2)
+        self.assertEqual(theirs.flags, dict(lr_warmup_steps=3, eval_every=4, clip_grad=2))
+        for labels, problem in [
+            ([1, 0, 1], "sample 0 of the dataset has 5 input_ids and 3 labels"),
+            (0.5, "'labels' is f32.*reads i32.*; give whole numbers"),
+        ]:
+            wrong = self.trainer([dict(row, labels=labels) for row in marked()], flags=BERT, steps=1)
+            for act in [wrong.train, lambda: wrong.evaluate(wrong.train_dataset)]:
+                with self.assertRaisesRegex(tessera.Error, problem):
+                    act()
         with self.assertRaisesRegex(tessera.DataError, "no samples"):
             self.trainer(texts()).evaluate([])
         with self.assertRaisesRegex(tessera.DataError, "no samples"):

@@ -41,6 +41,12 @@ bool has_position_table(const ModelConfig& config, const char* field) {
   return reads_field(config, field) && !config.family->layer.rotary && !config.family->slopes;
 }
 
+/// Sources have a table of positions of their own, where the family does not tell its size too.
+bool has_source_table(const ModelConfig& config) {
+  return has_position_table(
+      config, reads_field(config, "source-positions") ? "source-positions" : "positions");
+}
+
 Task called_task(const ModelConfig& config) {
   const bool known =
       std::ranges::any_of(kCalledHeads, [&](TaskHead head) { return has_head(config, head); });
@@ -53,11 +59,9 @@ Task called_task(const ModelConfig& config) {
 
 CallSizes most_tokens(const ModelConfig& config) {
   const bool source = has_head(config, TaskHead::Seq2SeqLm);
-  const auto most = [&](const char* field, std::int64_t context, std::int64_t positions) {
-    return has_position_table(config, field) ? std::max(context, positions) : 0;
-  };
-  return {0, most("positions", config.context, config.positions),
-          source ? most("source-positions", config.source(), config.source_positions) : 0};
+  return {
+      0, has_position_table(config, "positions") ? std::max(config.context, config.positions) : 0,
+      source && has_source_table(config) ? std::max(config.source(), config.source_positions) : 0};
 }
 
 ModelConfig at_sizes(const ModelConfig& config, const CallSizes& sizes) {
@@ -65,8 +69,7 @@ ModelConfig at_sizes(const ModelConfig& config, const CallSizes& sizes) {
   out.masked_positions = 0;
   if (out.positions == 0 && reads_field(out, "positions")) out.positions = out.context;
   if (sizes.source > 0) {
-    if (out.source_positions == 0 && reads_field(out, "source-positions"))
-      out.source_positions = out.source();
+    if (out.source_positions == 0 && has_source_table(out)) out.source_positions = out.source();
     out.source_context = sizes.source;
   }
   if (sizes.length > 0) out.context = sizes.length;

@@ -227,12 +227,12 @@ RunConfig CalledModel::at_rows(RunConfig config, std::int64_t rows) const {
   return config;
 }
 
-CallSizes CalledModel::program_sizes(const CallSizes& sizes) const {
+CallSizes CalledModel::program_sizes(const CallSizes& sizes, bool exact) const {
   const CallSizes most = most_tokens(config_.model);
   const std::int64_t data = std::max<std::int64_t>(config_.parallel.data(), 1);
   const auto tokens = [&](std::int64_t size, std::int64_t limit) {
     // Rates of rotary positions may depend on the length.
-    if (size == 0 || !config_.model.rope_scaling.empty()) return size;
+    if (size == 0 || exact || !config_.model.rope_scaling.empty()) return size;
     // A sample of two texts has at least five.
     constexpr std::int64_t kLeast = 8;
     const std::int64_t all = std::max(rounded(size), kLeast);
@@ -243,7 +243,9 @@ CallSizes CalledModel::program_sizes(const CallSizes& sizes) const {
 }
 
 LedRanks& CalledModel::ready_for(const CallInputs& inputs) {
-  const CallSizes program = program_sizes(inputs.sizes());
+  // The loss of an answer is over all places of its text, those of padding too.
+  const bool exact = inputs.has_labels() && has_head(config_.model, TaskHead::QuestionAnswering);
+  const CallSizes program = program_sizes(inputs.sizes(), exact);
   RunConfig config = at_rows(config_, program.rows);
   config.model = at_sizes(config.model, program);
   Problems problems;

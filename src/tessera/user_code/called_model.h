@@ -79,7 +79,8 @@ class CalledModel {
                   const std::function<LedRanks::Compile()>& compile);
   LedRanks& ready_for(const CallInputs& inputs);
   RunConfig at_rows(RunConfig config, std::int64_t rows) const;
-  CallSizes program_sizes(const CallSizes& sizes) const;
+  /// `exact`: as many tokens as were given.
+  CallSizes program_sizes(const CallSizes& sizes, bool exact = false) const;
   void run_on(LedRanks& ranks, const std::function<void(RankGroup& group)>& work);
   void with_parameters(const std::function<void(const ParameterReader& parameters)>& read);
 

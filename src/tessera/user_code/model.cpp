@@ -116,7 +116,10 @@ Value Model::read(const Batch& batch, const CallInput& asked) const {
   require(value.shape() == wanted && value.dtype() == input.dtype, "model(batch): feature '", name,
           "' is ", value.dtype(), value.shape(), ", and family ", config_.family, " with task ",
           task_.name, " reads ", input.dtype, wanted,
-          "; pad or cut it in the dataset's get(), or give another --seq-length");
+          value.shape() != wanted
+              ? "; pad or cut it in the dataset's get(), or give another --seq-length"
+          : input.dtype == DType::I32 ? "; give whole numbers"
+                                      : "; give fractions");
   return value;
 }
 
