@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Mapping, Sequence, Union
+from typing import Callable, Mapping, Sequence, Union
 
 from ._errors import UsageError, shown
 
@@ -29,4 +29,13 @@ def flags_text(flags: Mapping[str, object]) -> bytes:
     except (TypeError, ValueError, RecursionError) as error:  # nan, a list that holds itself
         if isinstance(error, UsageError):
             raise
-        raise UsageError(f"a flag is no finite number, text or list of these: {error}") from None
+        name = next((name for name, value in flags.items() if not _is_json(value, plain)), "a flag")
+        raise UsageError(f"{name} is no finite number, text or list of these: {error}") from None
+
+
+def _is_json(value: object, plain: Callable[[object], object]) -> bool:
+    try:
+        json.dumps(value, default=plain, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return True

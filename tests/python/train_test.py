@@ -130,7 +130,7 @@ class Train(unittest.TestCase):
             (tessera.UsageError, 2, "--steps", dict(stesp=3)),
             (tessera.UsageError, 2, "--lr is", dict(lr={})),
             (tessera.UsageError, 2, "a flag is", dict(lr=object())),
-            (tessera.UsageError, 2, "no finite number", dict(lr=float("nan"))),
+            (tessera.UsageError, 2, "lr is no finite number", dict(lr=float("nan"))),
             (tessera.DataError, 3, "text.txt", dict(data=self.path("txet.txt"))),
             (tessera.CheckpointError, 4, "nothing", dict(init_from=self.path("nothing"))),
         ]:
