@@ -3,8 +3,8 @@
 
     ./dev bench python [FLAG...]            builds, then runs this
 
-Samples are rows of numpy, one __getitem__ each; also with a callback, for which each step waits. Two models: gpt2-tiny, whose steps are so
-short that every call shows, and GPT-2 small with a small context. Each contestant is a process of its own, in turns, every
+Samples are rows of numpy, one __getitem__ each; also with a callback, for which each step waits. Models: gpt2-tiny, whose steps are so
+short that every call shows, nanoGPT's recipe for CPUs, and GPT-2 small with a small context. Each contestant is a process of its own, in turns, every
 other round in reverse order; ratios are taken within a round. Times are those between steps on the clock of who reads
 what a run prints, so that what happens between two steps counts too. Prints a table; --output writes it with its figures.
 """
@@ -22,6 +22,7 @@ import turns
 WORK = pathlib.Path("runs/bench")
 MODELS = {
     "gpt2-tiny": {"flags": ["--preset", "gpt2-tiny", "--vocab-size", 128], "context": 32, "batch": 16, "steps": 600, "every": 20},
+    "nanogpt": {"flags": ["--preset", "nanogpt-shakespeare-cpu", "--vocab-size", 128], "context": 64, "batch": 12, "steps": 400, "every": 20},
     "gpt2-small": {"flags": ["--preset", "gpt2-small", "--vocab-size", 50257], "context": 64, "batch": 1, "steps": 10, "every": 1},
 }
 NAMES = {"command": "`tessera train`", "python": "`tessera.Trainer`", "callback": "the same with a callback"}
