@@ -269,6 +269,19 @@ TEST(CalledModel, FewTokensAreEnough) {
   }
 }
 
+/// transformers counts OPT's positions by the mask: what is hidden in front moves no token.
+TEST(CalledModel, HiddenTokensInFrontHaveNoPlace) {
+  CalledModel model = opened(repo_file("tests/golden/families/opt"));
+  const std::int64_t v = model.config().model.vocabulary;
+  const HostTensor ids = counted_ids(1, 5, v);
+  const HostTensor wanted = model.call({{"input_ids", ids}}).at("logits");
+  HostTensor padded(DType::I32, {1, 8}), mask(DType::I32, {1, 8});
+  for (std::int64_t i = 0; i < 5; ++i) padded.set(3 + i, ids.at(i)), mask.set(3 + i, 1);
+  const HostTensor found =
+      model.call({{"input_ids", padded}, {"attention_mask", mask}}).at("logits");
+  for (std::int64_t i = 0; i < 5 * v; ++i) EXPECT_NEAR(found.at(3 * v + i), wanted.at(i), 1e-5);
+}
+
 TEST(CalledModel, AHeadOfAnotherTaskIsNew) {
   CalledModel model = opened(repo_file("tests/golden/hub/bert_masked"),
                              "--task sequence_classification --classes 3");

@@ -195,6 +195,24 @@ Task causal_lm(const ModelConfig& config) {
   });
 }
 
+namespace {
+
+/// Where each token of a text stands. A family whose table has rows for none counts seen tokens
+/// alone: those that a mask hides have row -1, the last of the unread ones.
+Value positions_of(const ModelConfig& c, const Pass& pass) {
+  if (pass.positions.valid() || !pass.mask.valid() || c.family->unread_positions == 0)
+    return pass.positions;
+  Builder& builder = pass.mask.builder();
+  const std::int64_t s = pass.mask.shape()[1];
+  const Value seen = cast(pass.mask, DType::F32);  // [b, s]
+  const Value upto =
+      cast(less_equal(iota(builder, {s, s}, 0, DType::I32), iota(builder, {s, s}, 1, DType::I32)),
+           DType::F32);
+  return cast(matmul(seen, upto) * seen, DType::I32) - builder.constant(1, DType::I32);
+}
+
+}  // namespace
+
 CausalRows causal_rows(const ModelConfig& c, TransformerLayer layer, Value ids, const Pass& pass) {
   Builder& builder = ids.builder();
   const WeightInit init = init_of(c);
@@ -208,8 +226,8 @@ CausalRows causal_rows(const ModelConfig& c, TransformerLayer layer, Value ids, 
     if (c.family->scaled_table) x = x * std::sqrt(static_cast<double>(c.width));
     if (c.family->table_norm) x = norm(x, "norm", layer);
     if (!layer.rotary && !c.family->slopes)
-      x = learned_positions(x, "position", c.most_positions(), init, pass.position, pass.positions,
-                            c.family->unread_positions);
+      x = learned_positions(x, "position", c.most_positions(), init, pass.position,
+                            positions_of(c, pass), c.family->unread_positions);
     x = dropout_layer(x, c.dropout, pass.step, "dropout");
     builder.set_name(x, "residual");
   }

@@ -75,6 +75,14 @@ bool PretrainedModel::has_weights(const std::string& path) {
   return HubWeights::are_in(path) || has_other_weights(path);
 }
 
+std::optional<std::int32_t> PretrainedModel::end_token() const {
+  auto end = parts_->from.json().find("eos_token_id");
+  if (end == parts_->from.json().end()) return {};
+  if (end->is_array() && !end->empty()) end = end->begin();
+  const bool known = end->is_number_unsigned() && *end < config().vocabulary;
+  return known ? std::optional(end->get<std::int32_t>()) : std::nullopt;
+}
+
 std::optional<std::int32_t> PretrainedModel::end_padding() const {
   if (!parts_->family->ends_by_padding || !has_head(config(), TaskHead::SequenceClassification))
     return {};

@@ -63,6 +63,8 @@ class PretrainedModel {
   const std::vector<std::string>& labels() const;
   /// pad_token_id of config.json, where its classifier finds the end of a text by it.
   std::optional<std::int32_t> end_padding() const;
+  /// eos_token_id of config.json, or the first of several; none: it says none.
+  std::optional<std::int32_t> end_token() const;
   /// Its classifier is trained, finds the end of a text by pad_token_id, and that is no id: what it
   /// is, as "null". Then transformers reads the last token, whatever it is. Empty: otherwise.
   std::string reads_last_token() const;

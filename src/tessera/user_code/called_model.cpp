@@ -176,6 +176,8 @@ void CalledModel::take_weights(Problems& problems) {
       begin_head(pretrained_->config(), *pretrained_);
       pretrained_->check_shapes(config_.model, anew_);
       hub_config_ = pretrained_->json();
+      if (!vocabulary_ && config_.eod_token < 0)
+        config_.eod_token = pretrained_->end_token().value_or(-1);
       return;
     }
     Source source = open_init(config_);
