@@ -319,7 +319,7 @@ class Batches:
             raise DataError(
                 f"sample {numbers[k]} of the dataset: feature '{name}' has {len(rows[k])} numbers, and "
                 + (
-                    f"rows have {length}; cut it, or give context={len(rows[k])}"
+                    f"rows have {length}; cut it, or give context={len(rows[k])} or more, as long as the longest row"
                     if of_text
                     else f"that of the first sample {length}; give rows of one length"
                 )
