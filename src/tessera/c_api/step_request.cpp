@@ -13,6 +13,7 @@
 #include "tessera/shard/auto_parallel.h"
 #include "tessera/shard/shard.h"
 #include "tessera/train/programs.h"
+#include "tessera/train/run_setup.h"
 #include "tessera/train/step.h"
 
 namespace tessera {
@@ -191,8 +192,7 @@ class StepReader {
          {"micro_batches", "gradients_mean", "loss_repeated_mean", "enable_parallel_optimizer"})
       require(fields_.find(name) == nullptr, "compile: ", name,
               " is read with parallel_mode; give that, as parallel_mode=\"auto_parallel\"");
-    ParallelStep out{
-        main_, strategy_of(out_.config.parallel, BatchSplit::Cut, out_.config.model), {}};
+    ParallelStep out{main_, cut_strategy(out_.config), {}};
     if (mesh_) out.strategy.mesh = *mesh_;
     name_layers(out.strategy);
     fields_.get("batch_axes", out.strategy.batch);

@@ -37,12 +37,16 @@ Strategy in_micro_batches(Strategy strategy, std::int64_t number) {
 
 }  // namespace
 
+Strategy cut_strategy(const RunConfig& config) {
+  return strategy_of(config.parallel, BatchSplit::Cut, config.model);
+}
+
 RunSetup::RunSetup(RunConfig complete, std::optional<Task> task)
     : config(std::move(complete)),
       precision(precision_of(config)),
       trains(train_programs(config, std::move(task))),
       whole(strategy_of(config.parallel, BatchSplit::Whole, config.model)),
-      cut(strategy_of(config.parallel, BatchSplit::Cut, config.model)),
+      cut(cut_strategy(config)),
       step(in_micro_batches(cut, config.micro_batches())) {
   compile.seed = static_cast<std::uint64_t>(config.seed);
   compile.tf32 = config.tf32;

@@ -26,6 +26,9 @@ struct TrainProgram {
   Task task;
 };
 
+/// That of programs that share a batch out, all of it at once.
+Strategy cut_strategy(const RunConfig& config);
+
 struct RunSetup {
   /// `complete`: complete() has been called, and the vocabulary size is known.
   /// `task`: of complete.model, where it is made already.
