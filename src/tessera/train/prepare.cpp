@@ -24,17 +24,6 @@ namespace tessera {
 
 namespace {
 
-std::vector<std::string> parameters_of(const PretrainedModel& model) {
-  std::vector<std::string> out;
-  for (const auto& [name, shape] : model.parameters()) out.push_back(name);
-  return out;
-}
-std::vector<std::string> parameters_of(const Checkpoint& checkpoint) {
-  std::vector<std::string> out;
-  for (const TensorEntry& entry : checkpoint.tensors()) out.push_back(entry.name);
-  return out;
-}
-
 /// Numbers of the loss scale, of a run that has none.
 void add_notice_of_unread_scale(const RunConfig& config, std::vector<std::string>& notices) {
   if (config.fp16) return;
@@ -78,7 +67,7 @@ class Preparation {
   void begin_head_anew(const ModelConfig& model, const std::string& path, const Weights& weights) {
     run_->anew =
         head_to_begin_anew(run_->config, *run_->data,
-                           {model, known_.labels, path, parameters_of(weights)}, run_->notices);
+                           {model, known_.labels, path, parameter_names(weights)}, run_->notices);
   }
 
   void add_notice(const std::string& notice) {

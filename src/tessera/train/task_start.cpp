@@ -4,8 +4,10 @@
 
 #include "tessera/base/counted.h"
 #include "tessera/base/text.h"
+#include "tessera/checkpoint/checkpoint.h"
 #include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
+#include "tessera/pretrained/pretrained_model.h"
 #include "tessera/train/row_data.h"
 
 namespace tessera {
@@ -19,6 +21,17 @@ std::string labels_text(std::int64_t classes, const std::vector<std::string>& na
 }
 
 }  // namespace
+
+std::vector<std::string> parameter_names(const PretrainedModel& model) {
+  std::vector<std::string> out;
+  for (const auto& [name, shape] : model.parameters()) out.push_back(name);
+  return out;
+}
+std::vector<std::string> parameter_names(const Checkpoint& checkpoint) {
+  std::vector<std::string> out;
+  for (const TensorEntry& entry : checkpoint.tensors()) out.push_back(entry.name);
+  return out;
+}
 
 void leave_open_to_rows(RunConfig& config, bool start) {
   ModelConfig& model = config.model;

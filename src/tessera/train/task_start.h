@@ -10,7 +10,13 @@
 
 namespace tessera {
 
+class Checkpoint;
 struct Dataset;
+class PretrainedModel;
+
+/// Of weights, by the names of our parameters; those of a checkpoint with its other tensors.
+std::vector<std::string> parameter_names(const PretrainedModel& model);
+std::vector<std::string> parameter_names(const Checkpoint& checkpoint);
 
 /// Weights that a run begins with, as far as tasks care.
 struct StartModel {

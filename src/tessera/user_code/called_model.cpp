@@ -98,17 +98,6 @@ NamedTensors least_call(const ModelConfig& config) {
   return out;
 }
 
-std::vector<std::string> parameters_of(const PretrainedModel& model) {
-  std::vector<std::string> out;
-  for (const auto& [name, shape] : model.parameters()) out.push_back(name);
-  return out;
-}
-std::vector<std::string> parameters_of(const Checkpoint& checkpoint) {
-  std::vector<std::string> out;
-  for (const TensorEntry& entry : checkpoint.tensors()) out.push_back(entry.name);
-  return out;
-}
-
 }  // namespace
 
 std::vector<Flag> model_flags() {
@@ -163,8 +152,8 @@ void CalledModel::take_weights(Problems& problems) {
   if (config_.init_from.empty()) return;
   const Dataset nothing = program_dataset(Vocabulary::ids(1), "");
   const auto begin_head = [&](const ModelConfig& model, const auto& weights) {
-    anew_ = head_to_begin_anew(config_, nothing,
-                               {model, labels_, weights.path(), parameters_of(weights)}, notices_);
+    anew_ = head_to_begin_anew(
+        config_, nothing, {model, labels_, weights.path(), parameter_names(weights)}, notices_);
     if (!anew_.empty() && config_.model.classes != model.classes) labels_.clear();
   };
   problems.gather([&] {
