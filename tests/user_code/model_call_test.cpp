@@ -17,6 +17,7 @@
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/rapidformer/request.h"
+#include "tessera/tensor/ignored_label.h"
 #include "tessera/user_code/own_loop.h"
 
 namespace tessera {
@@ -60,7 +61,7 @@ ModelOutput call_model(const Batch& batch, const Model& model) { return model(ba
 
 /// The loss over all samples of the case before training, as a validation takes it.
 double loss_of_batch(const GoldenJson& c, const std::string& flags = "",
-                     const OwnForward& forward = call_model) {
+                     const OwnForward& forward = call_model, const Collate& collate = nullptr) {
   std::ostringstream said;
   Console console{said, said};
   const std::string folder = repo_file(text("tests/golden/hub/", c["folder"].get<std::string>()));
@@ -71,7 +72,7 @@ double loss_of_batch(const GoldenJson& c, const std::string& flags = "",
       FlagsOf::Program);
   const auto samples = std::make_shared<GoldenSamples>(c["features"]);
   OwnFunctions functions;
-  functions.datasets = [&]() -> Datasets { return {samples, samples}; };
+  functions.datasets = [&]() -> Datasets { return {samples, samples, nullptr, collate}; };
   functions.provide = [&]() -> Provided { return {ModelChoice::from_pretrained(folder)}; };
   functions.forward = forward;
   return OwnLoop(asked, console, std::move(functions)).gather().loss;
@@ -105,6 +106,31 @@ TEST(ModelCall, LossesAreThoseOfTransformers) {
     SCOPED_TRACE(text(c["folder"].get<std::string>(), ": ", c["name"].get<std::string>()));
     const double loss = c["loss"];
     EXPECT_NEAR(loss_of_batch(c) / loss, 1, kLossTolerance);
+  }
+}
+
+/// Rows without their padding, which transformers was given: a collate makes it again, and masks.
+TEST(ModelCall, CollatedRowsHaveTheLossesOfTransformers) {
+  for (const auto& [folder, name] :
+       {std::pair("bert_masked", "types"), std::pair("roberta", "no types"),
+        std::pair("gpt2", "padded on the right"), std::pair("t5", "a mask")}) {
+    SCOPED_TRACE(text(folder, " ", name));
+    GoldenJson c = golden_case(folder, name);
+    const GoldenJson masks = c["features"]["attention_mask"];
+    std::size_t cut = 0;
+    for (auto& [feature, rows] : c["features"].items()) {
+      for (std::size_t i = 0; i < rows.size(); ++i) {
+        std::size_t length = rows[i].size();
+        const bool masked = length == masks[i].size();
+        while (masked ? masks[i][length - 1] == 0 : rows[i][length - 1] == kIgnoredLabel) --length;
+        cut += rows[i].size() - length;
+        while (rows[i].size() > length) rows[i].erase(length);
+      }
+    }
+    c["features"].erase("attention_mask");
+    EXPECT_GT(cut, 0u);
+    const double loss = c["loss"];
+    EXPECT_NEAR(loss_of_batch(c, "", call_model, pad_to_longest) / loss, 1, kLossTolerance);
   }
 }
 

@@ -7,7 +7,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/c_api/forward.h"
-#include "tessera/models/family.h"
+#include "tessera/user_code/model_call.h"
 
 namespace tessera {
 
@@ -40,9 +40,9 @@ class ProgramCalls {
     fail(Fault::Data, problem);
   }
 
-  /// Whether padding is to be marked as such: a causal model does not see what is behind a token.
+  /// Whether padding is to be marked as such.
   void read_by(const ModelConfig& model) {
-    needs_mask_ = !has_head(model, TaskHead::CausalLm);
+    needs_mask_ = reads_padding(model);
     require_masked(unmasked_);
   }
 
@@ -55,9 +55,7 @@ class ProgramCalls {
  private:
   void require_masked(std::int64_t sample) {
     if (sample < 0 || !needs_mask_) return;
-    fail_here(text("sample ", sample, " of the dataset is shorter than the context, and the model ",
-                   "would read what fills it up; give samples an attention_mask, or all the same ",
-                   "length"));
+    fail_here(text_of_unmasked(sample));
   }
 
   const tessera_program& program_;

@@ -23,9 +23,16 @@ std::string weights_to_test(const RunConfig& config) {
   return std::filesystem::exists(best, ignored) ? best.string() : config.output;
 }
 
-void test_model(AskedTraining asked, OwnFunctions functions,
-                const std::shared_ptr<const MapDataset>& data, Console& console) {
-  functions.datasets = [data]() -> Datasets { return {data, data}; };
+/// Rows to test are filled up as those that trained, which may be longer.
+void take_lengths(RunConfig& config, const RunConfig& of) {
+  config.model.context = of.model.context;
+  config.model.source_context = of.model.source_context;
+  for (const char* const field : {"context", "source-context"}) config.defaulted.erase(field);
+}
+
+void test_model(AskedTraining asked, OwnFunctions functions, const Datasets& data,
+                Console& console) {
+  functions.datasets = [data]() -> Datasets { return {data.test, data.test, {}, data.collate}; };
   functions.provide = [] { return Provided(); };
   const std::atomic<bool> stop = false;
   const OwnEvaluated found = evaluate_own(asked, console, std::move(functions), stop);
@@ -40,13 +47,9 @@ int TrainingTemplate::train() {
   return engine_.run_as_is([&] {
     AskedTraining asked = engine_.asked();
     asked.problems.raise();
-    std::shared_ptr<const MapDataset> test;
+    Datasets data;
     OwnFunctions mine = named_functions();
-    mine.datasets = [&test, provide = mine.datasets] {
-      Datasets out = provide();
-      test = out.test;
-      return out;
-    };
+    mine.datasets = [&data, provide = mine.datasets] { return data = provide(); };
     const OwnRun run(asked.config, mine);
     asked.config = run.config();
     std::optional<RunConfig> ended;  // none: it has not come to its end, or not on this rank
@@ -56,14 +59,15 @@ int TrainingTemplate::train() {
       if (result.ending == Ending::Finished) ended = config;
     };
     const int code = run_training(asked, engine_.console());
-    if (code != 0 || !ended || test == nullptr) return code;
+    if (code != 0 || !ended || data.test == nullptr) return code;
     if (launched_as(0).how != Launched::Alone) {
       engine_.console().err << "notice: on launched ranks the test dataset is not tested\n";
       return code;
     }
     AskedTraining tested = engine_.asked();
     tested.config.init_from = weights_to_test(*ended);
-    test_model(std::move(tested), named_functions(), test, engine_.console());
+    if (data.collate) take_lengths(tested.config, *ended);
+    test_model(std::move(tested), named_functions(), data, engine_.console());
     return code;
   });
 }

@@ -131,10 +131,6 @@ HostTensor CallInputs::as_read(const Given& given) const {
   return value;
 }
 
-bool CallInputs::is_of_source(std::string_view input) const {
-  return has_head(config_, TaskHead::Seq2SeqLm) && (input == "source" || input == "mask");
-}
-
 void CallInputs::take_sizes() {
   const CallSizes most = most_tokens(config_);
   std::map<std::int64_t*, const Given*> first;
@@ -152,7 +148,7 @@ void CallInputs::take_sizes() {
   for (const auto& [name, given] : given_) {
     agree(sizes_.rows, given, 0, "rows", 0);
     if (given.input.input.sample.ndim() != 1) continue;
-    const bool source = is_of_source(name);
+    const bool source = is_of_source(config_, name);
     agree(source ? sizes_.source : sizes_.length, given, 1, "tokens in a row",
           source ? most.source : most.length);
   }
@@ -213,7 +209,7 @@ std::int32_t CallInputs::usual(std::string_view name, std::int64_t row, std::int
   const bool given_row = row < sizes_.rows;
   if (is_loss_label(name)) return kIgnoredLabel;
   if (name == "mask") {
-    const std::int64_t length = is_of_source(name) ? sizes_.source : sizes_.length;
+    const std::int64_t length = is_of_source(config_, name) ? sizes_.source : sizes_.length;
     // Of a row that is not there something is seen: a softmax of nothing is no number.
     return at == 0 || (given_row && at < length) ? 1 : 0;
   }

@@ -56,7 +56,6 @@ class CallInputs {
   std::int32_t usual(std::string_view name, std::int64_t row, std::int64_t at) const;
   std::int32_t last_token(std::int64_t row) const;
   const Given* find(std::string_view input) const;
-  bool is_of_source(std::string_view input) const;
 
   ModelConfig config_;
   Task task_;

@@ -12,72 +12,14 @@
 #include "tessera/base/text.h"
 #include "tessera/tensor/ignored_label.h"
 #include "tessera/token_files/permutation.h"
+#include "tessera/user_code/collated_dataset.h"
+#include "tessera/user_code/features.h"
+#include "tessera/user_code/model_call.h"
 #include "tessera/user_code/named_function.h"
 
 namespace tessera {
 
 namespace {
-
-/// The numbers of a feature, whether it is a row or one number.
-std::span<const std::int32_t> numbers_of(const std::int32_t& one) { return {&one, 1}; }
-std::span<const float> numbers_of(const float& one) { return {&one, 1}; }
-template <typename T>
-std::span<const T> numbers_of(const std::vector<T>& row) {
-  return row;
-}
-
-template <typename T>
-constexpr bool kIsRow = false;
-template <typename T>
-constexpr bool kIsRow<std::vector<T>> = true;
-
-/// "a row of 64 i32", "an f32"
-std::string to_text(const Feature& feature) {
-  return std::visit(
-      [](const auto& value) -> std::string {
-        const auto numbers = numbers_of(value);
-        using Number = std::remove_const_t<typename decltype(numbers)::element_type>;
-        if constexpr (kIsRow<std::remove_cvref_t<decltype(value)>>)
-          return text("a row of ", numbers.size(), " ", dtype_of<Number>());
-        else
-          return text("a number of ", dtype_of<Number>());
-      },
-      feature);
-}
-
-std::size_t count_of(const Feature& feature) {
-  return std::visit([](const auto& value) { return numbers_of(value).size(); }, feature);
-}
-
-bool same_kind(const Feature& a, const Feature& b) {
-  return a.index() == b.index() && count_of(a) == count_of(b);
-}
-
-bool same_kinds(const Features& a, const Features& b) {
-  return std::ranges::equal(a, b, [](const auto& its, const auto& other) {
-    return its.first == other.first && same_kind(its.second, other.second);
-  });
-}
-
-std::string feature_names(const Features& features) {
-  std::vector<std::string> out;
-  for (const auto& [name, value] : features) out.push_back(name);
-  return out.empty() ? "none" : join(out);
-}
-
-/// Says how a sample differs from the one that it should be like.
-[[noreturn]] void refuse_other_kinds(const std::string& whose, const Features& sample,
-                                     std::string_view like, const Features& other) {
-  if (!std::ranges::equal(sample, other, {}, &Features::value_type::first,
-                          &Features::value_type::first))
-    fail(Fault::Data, whose, " has the features ", feature_names(sample), ", but ", like, " has ",
-         feature_names(other), "; get() must return the same features for all samples");
-  const auto differing = std::ranges::find_if(
-      sample, [&](const auto& its) { return !same_kind(its.second, other.at(its.first)); });
-  const auto& [name, feature] = *differing;
-  fail(Fault::Data, whose, ": feature '", name, "' is ", to_text(feature), ", but in ", like,
-       " it is ", to_text(other.at(name)), "; pad or cut it in get()");
-}
 
 /// Errors: Fault::Data: a number that the input does not take.
 void require_in_range(const TaskInput& input, std::int64_t index, const Features& sample) {
@@ -99,6 +41,11 @@ void require_in_range(const TaskInput& input, std::int64_t index, const Features
     require_all(*row);
 }
 
+/// Errors say where they come from without that being added.
+bool names_itself(const MapDataset& dataset) {
+  return dynamic_cast<const CollatedDataset*>(&dataset) != nullptr;
+}
+
 /// Errors: Fault::Data: there are no numbers.
 Features first_sample(const MapDataset& dataset, std::string_view use) {
   if (const std::int64_t size = size_of(dataset); size < 1)
@@ -115,17 +62,6 @@ Features first_sample(const MapDataset& dataset, std::string_view use) {
   }
   return out;
 }
-
-std::vector<Features> samples_of(const MapDataset& dataset,
-                                 const std::vector<std::int64_t>& numbers) {
-  std::vector<Features> out = dataset.get_all(numbers);
-  if (out.size() != numbers.size())
-    fail(Fault::Data, "the dataset was asked for ", numbers.size(), " samples, from number ",
-         numbers.front(), " on, and gave ", out.size(), "; give all of them");
-  return out;
-}
-
-bool is_label(std::string_view name) { return name == "label" || name == "labels"; }
 
 void hash_sample(StreamHash& hash, const Features& sample) {
   for (const auto& [name, feature] : sample) {
@@ -153,6 +89,7 @@ class MapSamples final : public Samples {
  public:
   MapSamples(std::shared_ptr<const MapDataset> dataset, const MapSamplesOptions& options)
       : dataset_(std::move(dataset)),
+        collated_(dynamic_cast<const CollatedDataset*>(dataset_.get())),
         options_(options),
         key_(random_key(options.seed, "data.order")),
         first_(without_left_out(sample_of(*dataset_, 0))) {
@@ -165,9 +102,11 @@ class MapSamples final : public Samples {
   std::string notice() const override { return options_.notice; }
 
   void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
-    std::vector<std::optional<Features>> samples = draw(first, count);
-    for (const auto& [name, of_first] : first_) {
-      std::visit([&](const auto& value) { fill_feature(name, value, samples, batch); }, of_first);
+    const std::vector<std::optional<Drawn>> samples = draw(first, count);
+    for (const auto& feature : first_) {
+      std::visit(
+          [&](const auto& of_first) { fill_feature(feature.first, of_first, samples, batch); },
+          feature.second);
     }
     std::ranges::transform(samples, batch.fill<float>(kIsSample).begin(),
                            [](const auto& sample) { return sample ? 1.0F : 0.0F; });
@@ -181,22 +120,32 @@ class MapSamples final : public Samples {
     return static_cast<std::int64_t>(options_.shuffled ? permute(k % n, n, key_, k / n) : k % n);
   }
 
+  struct Drawn : CollatedSample {
+    std::int64_t index = 0;
+  };
+
   /// None for what is of no sample.
-  std::vector<std::optional<Features>> draw(std::int64_t first, std::int64_t count) const {
+  std::vector<std::optional<Drawn>> draw(std::int64_t first, std::int64_t count) const {
     std::vector<std::int64_t> indices;
     for (std::int64_t row = 0; row < count; ++row)
       if (const auto index = index_of(first + row)) indices.push_back(*index);
-    std::vector<std::optional<Features>> out;
-    std::vector<Features> samples = samples_of(*dataset_, indices);
-    for (std::size_t i = 0; i < indices.size(); ++i) {
-      samples[i] = without_left_out(std::move(samples[i]));
-      if (!same_kinds(samples[i], first_))
-        refuse_other_kinds(text("sample ", indices[i], " of the dataset"), samples[i],
-                           "the first one", first_);
-      for (const TaskInput& input : options_.known) require_in_range(input, indices[i], samples[i]);
-      out.emplace_back(std::move(samples[i]));
+    std::vector<std::optional<Drawn>> out;
+    for (CollatedSample& sample : samples_at(indices)) {
+      const std::int64_t index = indices[out.size()];
+      sample.features = without_left_out(std::move(sample.features));
+      require_like_first(index, sample.features);
+      for (const TaskInput& input : options_.known) require_in_range(input, index, sample.features);
+      out.push_back(Drawn{std::move(sample), index});
     }
+    require_even(out);
     out.resize(static_cast<std::size_t>(count));
+    return out;
+  }
+
+  std::vector<CollatedSample> samples_at(const std::vector<std::int64_t>& indices) const {
+    if (collated_ != nullptr) return collated_->collated(indices);
+    std::vector<CollatedSample> out;
+    for (Features& sample : samples_of(*dataset_, indices)) out.push_back({std::move(sample), {}});
     return out;
   }
 
@@ -205,28 +154,89 @@ class MapSamples final : public Samples {
     return sample;
   }
 
+  void require_like_first(std::int64_t index, const Features& sample) const {
+    const RowLengths lengths = collated_ != nullptr ? RowLengths::Any : RowLengths::Same;
+    if (!same_kinds(sample, first_, lengths))
+      refuse_other_kinds(text("sample ", index, " of the dataset"), sample, "the first one", first_,
+                         lengths, collated_ != nullptr ? "Datasets::collate" : "get()");
+  }
+
+  /// Errors: Fault::Data: rows of one text are not as long as each other, before or after they were
+  /// collated.
+  void require_even(const std::vector<std::optional<Drawn>>& samples) const {
+    for (const bool before : {true, false})
+      for (const std::optional<Drawn>& sample : samples)
+        for (const RowsOfText& rows : options_.texts) require_even(*sample, rows, before);
+  }
+
+  static void require_even(const Drawn& sample, const RowsOfText& rows, bool before) {
+    const std::string* first = nullptr;
+    const auto size = [&](const std::string& name) {
+      return before ? sample.sizes.at(name) : count_of(sample.features.at(name));
+    };
+    for (const std::string& name : rows.features) {
+      if (before && !sample.sizes.contains(name)) continue;
+      if (first == nullptr) first = &name;
+      if (size(name) != size(*first))
+        fail(Fault::Data, "sample ", sample.index, " of the dataset: feature '", name, "' has ",
+             size(name), " numbers, and '", *first, "' ", size(*first), "; give as many");
+    }
+  }
+
   template <typename Value>
   void fill_feature(const std::string& name, const Value& of_first,
-                    const std::vector<std::optional<Features>>& samples, BatchInputs& batch) const {
-    using Numbers = decltype(numbers_of(of_first));
-    using Number = std::remove_const_t<typename Numbers::element_type>;
+                    const std::vector<std::optional<Drawn>>& samples, BatchInputs& batch) const {
+    using Number = NumberOf<Value>;
     const auto known = std::ranges::find(options_.known, name, &TaskInput::name);
     const bool ignorable = is_label(name) || (known != options_.known.end() && known->ignorable);
     const auto nothing = ignorable ? static_cast<Number>(kIgnoredLabel) : Number{0};
     const std::span<Number> all = batch.fill_with<Number>(name, nothing);
-    const std::size_t wanted = numbers_of(of_first).size();
-    if (all.size() != samples.size() * wanted)
+    if (collated_ == nullptr && all.size() != samples.size() * numbers_of(of_first).size())
       fail(Fault::Data, "feature '", name, "' of the dataset's first sample is ",
            to_text(Feature(of_first)), ", and a batch has room for ", all.size(), " numbers of ",
            samples.size(), " samples; get(0) must return the same each time");
+    const std::size_t wanted = all.size() / samples.size();
     auto to = all.begin();
-    for (const std::optional<Features>& sample : samples) {
-      if (sample) std::ranges::copy(numbers_of(std::get<Value>(sample->at(name))), to);
+    for (const std::optional<Drawn>& sample : samples) {
+      if (sample) {
+        const auto numbers = numbers_of(std::get<Value>(sample->features.at(name)));
+        if (numbers.size() != wanted) require_filled_up(name, *sample, wanted, ignorable, samples);
+        std::ranges::copy(numbers, to);
+      }
       to += static_cast<std::ptrdiff_t>(wanted);
     }
   }
 
+  /// Errors: Fault::Data: a row of one of the samples must not be filled up to `wanted` numbers.
+  void require_filled_up(const std::string& name, const Drawn& sample, std::size_t wanted,
+                         bool ignorable, const std::vector<std::optional<Drawn>>& samples) const {
+    const std::size_t size = count_of(sample.features.at(name));
+    const auto has = [](const Drawn& of, const std::string& feature, std::size_t numbers) {
+      return text("sample ", of.index, " of the dataset: feature '", feature, "' has ", numbers,
+                  " numbers, and ");
+    };
+    const auto rows = std::ranges::find_if(options_.texts, [&](const RowsOfText& of) {
+      return std::ranges::find(of.features, name) != of.features.end();
+    });
+    if (rows == options_.texts.end())
+      fail(Fault::Data, has(sample, name, size), "the first sample that trains ", wanted,
+           "; the model does not know how long it is, so give it rows of one length in all ",
+           "batches");
+    if (size > wanted) {
+      const std::string then =
+          text("rows of a batch have ", wanted, "; cut it in get(), or give ", rows->flag, " ");
+      // All are as long as the longest, which is the one to tell.
+      for (const std::optional<Drawn>& other : samples)
+        for (const std::string& feature : rows->features)
+          if (other && other->sizes.contains(feature) && other->sizes.at(feature) == size)
+            fail(Fault::Data, has(*other, feature, size), then, size, " or more");
+      fail(Fault::Data, has(sample, name, size), then, size, " or more");
+    }
+    if (options_.padding_is_read && !ignorable) fail(Fault::Data, text_of_unmasked(sample.index));
+  }
+
   std::shared_ptr<const MapDataset> dataset_;
+  const CollatedDataset* collated_;  // nullptr: it is another
   MapSamplesOptions options_;
   std::uint64_t key_;
   Features first_;  // sample
@@ -243,13 +253,23 @@ std::string Datasets::digest() const {
 }
 
 std::int64_t size_of(const MapDataset& dataset) {
+  if (names_itself(dataset)) return dataset.size();
   return run_named([&] { return name_of_type(typeid(dataset)) + "::size()"; },
                    [&] { return dataset.size(); });
 }
 
 Features sample_of(const MapDataset& dataset, std::int64_t i) {
+  if (names_itself(dataset)) return dataset.get(i);
   return run_named([&] { return text(name_of_type(typeid(dataset)), "::get(", i, ")"); },
                    [&] { return dataset.get(i); });
+}
+
+std::vector<Features> samples_of(const MapDataset& dataset, std::span<const std::int64_t> numbers) {
+  std::vector<Features> out = dataset.get_all(numbers);
+  if (out.size() != numbers.size())
+    fail(Fault::Data, "the dataset was asked for ", numbers.size(), " samples, from number ",
+         numbers.front(), " on, and gave ", out.size(), "; give all of them");
+  return out;
 }
 
 std::vector<Features> MapDataset::get_all(std::span<const std::int64_t> numbers) const {
@@ -275,21 +295,21 @@ std::vector<TaskInput> inputs_of(const Datasets& data, const ModelConfig& model)
   const Features first = first_sample(*data.train, "train");
   if (data.valid) {
     const Features held_out = first_sample(*data.valid, "validate");
-    if (!same_kinds(held_out, first))
+    const RowLengths lengths = data.collate ? RowLengths::Any : RowLengths::Same;
+    if (!same_kinds(held_out, first, lengths))
       refuse_other_kinds("sample 0 of the dataset to validate on", held_out,
-                         "the dataset to train on", first);
+                         "the dataset to train on", first, lengths,
+                         data.collate ? "Datasets::collate" : "get()");
   }
   std::vector<TaskInput> out;
   for (const auto& [name, feature] : first) {
     TaskInput input{name, DType::I32, {}, model.vocabulary, is_label(name)};
     std::visit(
         [&](const auto& value) {
-          const auto numbers = numbers_of(value);
-          input.dtype = dtype_of<std::remove_const_t<typename decltype(numbers)::element_type>>();
-          if constexpr (kIsRow<std::remove_cvref_t<decltype(value)>>)
-            input.sample = {std::ssize(numbers)};
+          input.dtype = dtype_of<NumberOf<std::remove_cvref_t<decltype(value)>>>();
         },
         feature);
+    if (is_row(feature)) input.sample = {static_cast<std::int64_t>(count_of(feature))};
     out.push_back(std::move(input));
   }
   out.push_back({kIsSample, DType::F32, {}});

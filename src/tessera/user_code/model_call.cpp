@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "tessera/base/text.h"
 #include "tessera/models/translation.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/reduce.h"
@@ -126,6 +127,18 @@ const CallInput* find_input(const ModelCall& call, std::string_view feature) {
   const CallInput* const ours =
       named([](const CallInput& one) { return std::string_view(one.input.name); });
   return ours != nullptr ? ours : named(&CallInput::hub);
+}
+
+bool is_of_source(const ModelConfig& config, std::string_view input) {
+  return has_head(config, TaskHead::Seq2SeqLm) && (input == "source" || input == "mask");
+}
+
+bool reads_padding(const ModelConfig& config) { return !has_head(config, TaskHead::CausalLm); }
+
+std::string text_of_unmasked(std::int64_t sample) {
+  return text("sample ", sample, " of the dataset is shorter than the context, and the model ",
+              "would read what fills it up; give samples an attention_mask, or all the same ",
+              "length");
 }
 
 }  // namespace tessera

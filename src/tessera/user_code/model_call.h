@@ -2,7 +2,9 @@
 /// model(batch): how transformers' models are called, where that is not how our tasks take their
 /// inputs.
 
+#include <cstdint>
 #include <functional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -35,5 +37,14 @@ ModelCall model_call(const ModelConfig& config, const Task& task);
 
 /// The input that a feature of this name is, with so many dims of a sample; nullptr: none.
 const CallInput* find_input(const ModelCall& call, std::string_view feature);
+
+/// Whether an input, by the task's name, belongs to the text from which another one is written.
+bool is_of_source(const ModelConfig& config, std::string_view input);
+
+/// Whether the model reads what fills up rows of ids, unless an attention_mask tells: a causal one
+/// does not see what is behind a token.
+bool reads_padding(const ModelConfig& config);
+/// What is wrong with a sample that is filled up then.
+std::string text_of_unmasked(std::int64_t sample);
 
 }  // namespace tessera

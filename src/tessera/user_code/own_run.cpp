@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "tessera/base/text.h"
 #include "tessera/train/prepare.h"
+#include "tessera/user_code/collated_dataset.h"
 #include "tessera/user_code/read_ahead.h"
 
 namespace tessera {
@@ -37,20 +39,61 @@ bool is_token_row(const TaskInput& input) {
 
 constexpr std::string_view kIds[] = {"ids", "input_ids"};
 
+/// The input of a model that a feature is; nullptr: none.
+const CallInput* same_input(const ModelCall& call, const TaskInput& feature) {
+  const CallInput* const same = find_input(call, feature.name);
+  const bool fits = same != nullptr && same->input.dtype == feature.dtype &&
+                    same->input.sample.ndim() == feature.sample.ndim();
+  return fits ? same : nullptr;
+}
+
 /// The inputs of samples that model(batch) takes, with the numbers that it takes; of others, ids.
 std::vector<TaskInput> known_inputs(const std::vector<TaskInput>& inputs, const ModelCall& call) {
   std::vector<TaskInput> out;
   for (const TaskInput& input : inputs) {
-    const CallInput* const same = find_input(call, input.name);
-    const bool fits = same != nullptr && same->input.dtype == input.dtype &&
-                      same->input.sample.ndim() == input.sample.ndim();
-    if (!fits && std::ranges::find(kIds, input.name) == std::end(kIds)) continue;
+    const CallInput* const same = same_input(call, input);
+    if (same == nullptr && std::ranges::find(kIds, input.name) == std::end(kIds)) continue;
     out.push_back(input);
-    if (!fits) continue;
+    if (same == nullptr) continue;
     out.back().values = same->input.values;
     out.back().ignorable = input.ignorable || same->input.ignorable;
   }
   return out;
+}
+
+/// The inputs of collated samples that are rows of a text, which become as long as the model reads
+/// them.
+std::vector<RowsOfText> take_texts(std::vector<TaskInput>& inputs, const ModelConfig& config,
+                                   const ModelCall& call) {
+  RowsOfText own{{}, "--seq-length"}, source{{}, "--source-context"};
+  for (TaskInput& input : inputs) {
+    const CallInput* const same = same_input(call, input);
+    if (same == nullptr) continue;
+    const bool of_source = is_of_source(config, same->input.name);
+    if (same->input.sample != Shape{of_source ? config.source() : config.context}) continue;
+    input.sample = same->input.sample;
+    (of_source ? source : own).features.push_back(input.name);
+  }
+  std::vector<RowsOfText> out{own, source};
+  std::erase_if(out, [](const RowsOfText& rows) { return rows.features.empty(); });
+  return out;
+}
+
+/// Nothing tells what fills up rows of ids.
+bool reads_what_fills_up(const std::vector<TaskInput>& known, const ModelConfig& config,
+                         const ModelCall& call) {
+  const auto any = [&](auto holds) {
+    return std::ranges::any_of(known, [&](const TaskInput& input) {
+      const CallInput* const same = same_input(call, input);
+      return same != nullptr && holds(input, same->input);
+    });
+  };
+  const bool masked =
+      any([](const TaskInput&, const TaskInput& its) { return its.name == "mask"; });
+  const bool labelled = any([](const TaskInput& input, const TaskInput&) {
+    return input.ignorable && input.sample.ndim() > 0;
+  });
+  return !masked && (reads_padding(config) || !labelled);
 }
 
 /// Takes away the inputs that model(batch) does not take, whose names it returns.
@@ -73,14 +116,37 @@ bool is_read(const Value& input) {
   return false;
 }
 
-/// Of the first of these features that samples have, a row; 0: there is none.
-std::int64_t length_of(const Features& sample, std::initializer_list<std::string_view> names) {
-  for (const std::string_view name : names) {
-    const auto found = sample.find(name);
-    if (found == sample.end()) continue;
-    if (const auto* const ids = std::get_if<std::vector<std::int32_t>>(&found->second))
-      return std::ssize(*ids);
+/// How long rows of i32 are, by their features.
+using IdLengths = std::map<std::string, std::int64_t, std::less<>>;
+
+void take_longer(IdLengths& lengths, const Features& sample) {
+  for (const auto& [name, feature] : sample) {
+    const auto* const ids = std::get_if<std::vector<std::int32_t>>(&feature);
+    if (ids == nullptr) continue;
+    std::int64_t& longest = lengths[name];
+    longest = std::max(longest, std::ssize(*ids));
   }
+}
+
+/// Of the first sample, which those that nothing collates are like; else of the longest rows.
+IdLengths id_lengths(const Datasets& data, const Features& first) {
+  IdLengths out;
+  take_longer(out, first);
+  if (!data.collate) return out;
+  for (const auto& dataset : {data.train, data.valid, data.test}) {
+    if (!dataset || dataset->in_order()) continue;
+    each_sample(*dataset, [&](std::int64_t, const Features& sample) {
+      take_longer(out, sample);
+      return true;
+    });
+  }
+  return out;
+}
+
+/// Of the first of these features that samples have; 0: there is none.
+std::int64_t length_of(const IdLengths& lengths, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names)
+    if (const auto found = lengths.find(name); found != lengths.end()) return found->second;
   return 0;
 }
 
@@ -102,7 +168,7 @@ std::int64_t count_classes(const MapDataset& dataset) {
 
 OwnRun::OwnRun(RunConfig config, OwnFunctions functions)
     : config_(std::move(config)), functions_(std::move(functions)) {
-  datasets_ = functions_.datasets();
+  datasets_ = collated(functions_.datasets());
   provided_ = functions_.provide();
   require(datasets_.train || !datasets_.valid,
           "train_valid_test_datasets_provider returns a dataset to validate on but none to train ",
@@ -144,9 +210,12 @@ void OwnRun::take_lengths() {
   const bool writes = model.task == kSeq2SeqLm.name ||
                       (task != nullptr && task->writes == Writes::TextsFromSources) ||
                       first.contains("source") || first.contains("decoder_input_ids");
-  if (!writes) return take("context", &model.context, length_of(first, {"ids", "input_ids"}));
-  take("context", &model.context, length_of(first, {"ids", "decoder_input_ids", "labels"}));
-  take("source-context", &model.source_context, length_of(first, {"source", "input_ids"}));
+  const auto open = [&](const char* field) { return config_.defaulted.contains(field); };
+  if (!open("context") && !(writes && open("source-context"))) return;
+  const IdLengths rows = id_lengths(datasets_, first);
+  if (!writes) return take("context", &model.context, length_of(rows, {"ids", "input_ids"}));
+  take("context", &model.context, length_of(rows, {"ids", "decoder_input_ids", "labels"}));
+  take("source-context", &model.source_context, length_of(rows, {"source", "input_ids"}));
 }
 
 void OwnRun::take_families() {
@@ -243,7 +312,9 @@ void OwnRun::take_samples(Task& task, const ModelConfig& config) const {
     how.notice = text("the model does not read ", join(how.left_out),
                       how.left_out.size() == 1 ? " of the dataset, which is left out"
                                                : " of the dataset, which are left out");
+  if (datasets_.collate) how.texts = take_texts(inputs, config, call);
   const std::vector<TaskInput> known = how.known = known_inputs(inputs, call);
+  how.padding_is_read = reads_what_fills_up(known, config, call);
   for (TaskInput& input : inputs) {
     const auto its = std::ranges::find(known, input.name, &TaskInput::name);
     if (its != known.end()) input = *its;

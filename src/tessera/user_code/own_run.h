@@ -60,7 +60,7 @@ class OwnRun {
 
   RunConfig config_;
   OwnFunctions functions_;
-  Datasets datasets_;
+  Datasets datasets_;  // collated
   Provided provided_;
   std::vector<std::shared_ptr<const Family>> families_;
   mutable std::mutex forwarding_;
