@@ -66,6 +66,8 @@ int combining_class(char32_t code_point);
 bool decomposes(char32_t code_point, bool compatible);
 /// Its lower case, which may be two characters, without regard to those around it.
 std::u32string lower_case(char32_t code_point);
+/// Its capital, where that is one character; else itself or another one.
+char32_t upper_case(char32_t code_point);
 
 enum class NormalForm { C, D, Kc, Kd };
 /// Unicode Standard Annex 15. Time: of the order of n log n.

@@ -69,6 +69,10 @@ std::u32string lower_case(char32_t c) {
   return {static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)))};
 }
 
+char32_t upper_case(char32_t c) {
+  return static_cast<char32_t>(utf8proc_toupper(static_cast<utf8proc_int32_t>(c)));
+}
+
 void normalize(std::u32string& text, NormalForm form) {
   const bool compatible = form == NormalForm::Kc || form == NormalForm::Kd;
   std::u32string out;
