@@ -139,6 +139,11 @@ class Call:
         """What the step at hand leaves is saved."""
         library.tessera_save(self._handle)
 
+    def set_lr(self, rate: float) -> None:
+        """Of steps after that at hand. Errors: it is none."""
+        if library.tessera_set_lr(self._handle, rate):
+            raise UsageError(f"lr is {rate}; give a rate of at most 1e30")
+
     def end(self) -> None:
         """As by Ctrl-C, in silence; from another thread."""
         self._fail(SystemExit())

@@ -59,6 +59,8 @@ def _load() -> ctypes.CDLL:
     function("tessera_loop_free", None, loop)
     function("tessera_loop_batches", ctypes.c_int, run, loop, ctypes.c_int64)
     function("tessera_loop_step", ctypes.c_int, run, loop, ctypes.c_int64)
+    function("tessera_loop_set_lr", ctypes.c_int, run, loop, ctypes.c_double)
+    function("tessera_set_lr", ctypes.c_int, run, ctypes.c_double)
     function("tessera_loop_predict", ctypes.c_int, run, loop)
     function("tessera_graph_model", ctypes.c_int, ctypes.c_void_p, text)
     function("tessera_loop_save", ctypes.c_int, run, loop, text)

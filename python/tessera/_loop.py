@@ -14,6 +14,7 @@ from ._call import Call, give_back
 from ._errors import UsageError
 from ._flags import flags_text
 from ._library import EVENT, LINE, Listener, library
+from ._train import rate_of
 from ._trainer import Trainer
 
 
@@ -64,6 +65,10 @@ class Loop:
         inf or nan is nan."""
         found = self._run(library.tessera_loop_step, _whole(batch))
         return {name: _number(value) for name, value in found.items()}
+
+    def set_lr(self, rate: Optional[float]) -> None:
+        """The learning rate of later steps, until it is set again; None: the schedule's."""
+        self._run(library.tessera_loop_set_lr, rate_of(rate))
 
     def predict(self) -> Tuple[float, Dict[str, object]]:
         """The loss over the held-out samples, and what is predicted of them, as numpy arrays by name."""

@@ -17,13 +17,16 @@ if TYPE_CHECKING:
     from . import _keywords as keywords
 
 
+_SCHEDULED = -1.0  # the schedule says the rate
+
+
 class Step:
     """What a callback is told of a step that was done.
 
     number       steps done, this one included
     steps        of the whole run; 0 on ranks that do not lead
     loss         mean of the batch; nan if the step was skipped for inf or nan
-    lr           learning rate of this step
+    lr           learning rate of this step; once it is set, that of later ones: step.lr *= 0.5
     grad_norm    of all gradients, before clipping
     skipped      the step changed nothing, as its loss or a gradient was inf or nan
     seconds      that it took
@@ -40,12 +43,23 @@ class Step:
         self.number: int = metrics["step"]
         self.steps = steps
         self.loss = number("loss")
-        self.lr = number("lr")
+        self._lr = number("lr")
         self.grad_norm = number("grad_norm")
         self.seconds = number("step_seconds")
         self.tokens_per_s = number("tokens_per_s")
         self.skipped: bool = metrics.get("skipped", False)
         self.stopped = self.saves = False
+        self.given_lr: Optional[float] = None  # of later steps, where it was set
+
+    @property
+    def lr(self) -> float:
+        return self._lr
+
+    @lr.setter
+    def lr(self, rate: Optional[float]) -> None:
+        """The rate of later steps, until it is set again; None: the schedule's. Checkpoints hold it."""
+        self.given_lr = rate_of(rate)
+        self._lr = self._lr if rate is None else self.given_lr
 
     def save(self) -> None:
         """Saves what this step leaves; the last step is saved anyway."""
@@ -57,6 +71,19 @@ class Step:
 
     def __repr__(self) -> str:
         return f"Step(number={self.number}, loss={self.loss:.6g}, lr={self.lr:.6g})"
+
+
+def rate_of(rate: object) -> float:
+    """As the library reads it."""
+    if rate is None:
+        return _SCHEDULED
+    try:
+        found = float(rate)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        found = math.nan
+    if not 0 <= found < math.inf:
+        raise UsageError(f"lr is {rate!r}; give a rate of at least 0, or None for that of the schedule")
+    return found
 
 
 Callbacks = Union[Callable[[Step], object], Sequence[Callable[[Step], object]]]
@@ -136,6 +163,8 @@ class StepCall(Call):
         step = Step(event, self._steps)
         for hear in self._hears:
             hear(step)
+        if step.given_lr is not None:
+            self.set_lr(step.given_lr)
         if step.saves:
             self.save()
         return step.stopped
@@ -160,7 +189,8 @@ def train(
     flags      those of the command (docs/reference/flags.md) with _ for -: a switch is True or
                False, several values are a list, and None is as if the flag were not there.
     callbacks  functions of a Step, called after each step in the caller's thread, while the run
-               waits; step.stop() ends the run, and step.save() saves it.
+               waits; step.stop() ends the run, step.save() saves it, and step.lr = 1e-4 is the rate of
+                later steps; of several processes, those of the first one.
     lines      is called with each line that the command would print; None: nobody is.
 
     Devices are threads of this process; or its ranks are processes that each call this alike, where

@@ -85,7 +85,7 @@ class UpdateRun {
     for (const State& state : graph_.states()) {
       HostTensor value(graph_.type(state.value));
       if (value.dtype() == DType::F32) value = HostTensor(DType::F64, value.shape());
-      if (state.role == Role::Scale) value.set(0, state.init.value);
+      if (is_setting(state.role)) value.set(0, state.init.value);
       in_.states.emplace(state.path, value);
     }
     for (const UpdatedTensor& t : updated_tensors()) set(in_.states.at(t.path), t.start);

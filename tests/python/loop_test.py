@@ -52,6 +52,16 @@ class Loops(unittest.TestCase):
             run = self.trainer(Dataset(), steps=2, output=os.path.join(folder, "run"))(lines=None).train()
         numpy.testing.assert_array_equal(numpy.float32(losses), run.losses)
 
+    def test_the_rate_of_later_steps(self):
+        with self.loop(lr_decay_style="constant") as loop:
+            rates = [loop.step(0)["lr"]]
+            for rate in (0.5, 0, None):
+                loop.set_lr(rate)
+                rates.append(loop.step(0)["lr"])
+            for bad in (-1, 1e31, "much"):
+                self.assertRaisesRegex(tessera.UsageError, "lr is .*; give", loop.set_lr, bad)
+        numpy.testing.assert_allclose(rates, [1e-3, 0.5, 0, 1e-3], rtol=1e-6)
+
     def test_a_loss_that_is_none(self):
         with self.loop(lr=1e30) as loop:
             loop.step(0)

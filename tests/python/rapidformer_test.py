@@ -121,6 +121,11 @@ LOOP = """
             metric.add_batch(predictions=engine.gather(predictions), references=engine.gather(batch["labels"]))
         print(f"epoch {epoch}: {metric.compute()}")
     model.save_pretrained("saved-model")
+
+    optimizer.param_groups[0]["lr"] = 0.5
+    loss = model(**next(iter(train_dataloader))).loss
+    loss.backward()
+    assert loss._step["lr"] == 0.5
 """
 
 PRETRAINER = """

@@ -1,7 +1,9 @@
 """tessera.train: the command's numbers, callbacks, errors, Ctrl-C. TESSERA is the command."""
 
 import json
+import math
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -97,6 +99,51 @@ class Train(unittest.TestCase):
         whole = self.train("whole", steps=5, devices=2)
         self.assertEqual(self.metrics("run2"), self.metrics("whole"))
         self.assertEqual(whole.ending, "finished")
+
+    def test_a_callback_gives_the_rate_of_later_steps(self):
+        def give(step):
+            if step.number == 2:
+                self.assertEqual(step.lr, lr)
+                step.lr *= 0.5
+                self.assertEqual(step.lr, lr / 2)
+
+        lr = 0.0009765625
+        flat = dict(lr=lr, lr_decay_style="constant", lr_warmup_steps=0)
+        for name, mesh in [("one", {}), ("tp", dict(devices=2, tensor_model_parallel_size=2)),
+                           ("pp", dict(devices=2, pipeline_model_parallel_size=2, layers=2, zero_stage=0))]:
+            with self.subTest(mesh=name):
+                given = self.train(name, steps=5, callbacks=give, **flat, **mesh)
+                self.assertEqual([line["lr"] for line in given.metrics if line["kind"] == "train"], [lr] * 2 + [lr / 2] * 3)
+                # A run of the first rate, resumed with the other one.
+                self.train(f"{name} flags", steps=5, exit_interval=2, **flat, **mesh)
+                self.train(f"{name} flags", steps=5, resume="auto", allow_changes=True, **{**flat, "lr": lr / 2}, **mesh)
+                losses = [[line["loss"] for line in self.metrics(run) if line["kind"] == "train"] for run in (name, f"{name} flags")]
+                self.assertEqual(*losses)
+
+    def test_a_rate_that_a_callback_gave_is_in_checkpoints(self):
+        rates = {1: 0.25, 4: 0, 5: None}
+
+        def give(step):
+            if step.number in rates:
+                step.lr = rates[step.number]
+
+        whole = self.train("whole", steps=6, callbacks=give)
+        self.train("cut", steps=6, exit_interval=2, callbacks=give)
+        self.train("cut", steps=6, exit_interval=1, resume="auto")  # no callback: the rate is what it was
+        self.train("cut", steps=6, resume="auto", callbacks=give)
+        self.assertEqual([line.get("lr") for line in self.metrics("cut")], [line.get("lr") for line in self.metrics("whole")])
+        scheduled = self.train("scheduled", steps=6)
+        lr = [[line["lr"] for line in run.metrics if line["kind"] == "train"] for run in (whole, scheduled)]
+        self.assertEqual(lr[0][1:5], [0.25, 0.25, 0.25, 0])
+        self.assertEqual((lr[0][0], lr[0][5:]), (lr[1][0], lr[1][5:]))
+
+    def test_a_rate_that_is_none_is_an_error(self):
+        for rate in (-1, -1e-9, math.nan, math.inf, 1e31, "much"):
+            def give(step, rate=rate):
+                step.lr = rate
+
+            with self.subTest(rate=rate), self.assertRaisesRegex(tessera.UsageError, f"^lr is .*{re.escape(str(rate))}.*; give"):
+                self.train("run", steps=4, overwrite=True, callbacks=give)
 
     def test_the_exception_of_a_callback_is_raised_once_the_run_has_saved(self):
         def fail(step):

@@ -95,7 +95,7 @@ inline Bindings random_inputs(const Graph& graph, const Task& task) {
     HostTensor value(graph.type(state.value));
     const bool parameter = state.role == Role::Parameter;
     for (std::int64_t i = 0; i < value.numel() && parameter; ++i) value.set(i, next() - 0.5);
-    if (state.role == Role::Scale) value.set(0, state.init.value);
+    if (is_setting(state.role)) value.set(0, state.init.value);
     if (state.role != Role::Copy) in.states.emplace(state.path, value);
   }
   for (const State& state : graph.states()) {

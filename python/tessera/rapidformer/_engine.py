@@ -144,8 +144,8 @@ class RapidformerEngine:
         return DataLoader(self, self._composed, len(self._composed.datasets) - 1)
 
     def compose(self, model_obj=None, lr_scheduler_fn=None):
-        """The model, and an optimizer and a schedule that do nothing: both are in the compiled step,
-        which loss.backward() runs. Flags say which they are; lr_scheduler_fn may be a functools.partial of
+        """The model, and an optimizer and a schedule whose step() does nothing: both are in the compiled
+        step, which loss.backward() runs. optimizer.param_groups[0]["lr"] = 1e-4 is the rate of later steps. Flags say which they are; lr_scheduler_fn may be a functools.partial of
         transformers' get_linear_schedule_with_warmup."""
         from ._own_loop import compose
 

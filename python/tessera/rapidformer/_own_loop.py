@@ -169,6 +169,25 @@ class _NoOp:
     def step(self) -> None:
         pass
 
+
+class _Group(Dict[str, float]):
+    """All parameters: a rate that is set is that of later steps."""
+
+    def __init__(self, engine, composed: _Composed):
+        super().__init__()
+        self._engine, self._composed = engine, composed
+
+    def __setitem__(self, name: str, value: float) -> None:
+        if name != "lr":
+            raise UsageError(f"{name} of an optimizer is in the compiled step; only lr can be set")
+        self._composed.opened(self._engine).set_lr(value)
+        super().__setitem__(name, value)
+
+
+class _Optimizer(_NoOp):
+    def __init__(self, group: _Group):
+        self.param_groups = [group]
+
     def zero_grad(self, set_to_none: bool = True) -> None:
         pass
 
@@ -201,4 +220,4 @@ def compose(engine, composed: _Composed, model_obj: object, lr_scheduler_fn: Opt
         )
     composed.model, composed.schedule = model_obj, schedule_flags(lr_scheduler_fn)
     composed.composed = True
-    return ComposedModel(engine, composed), _NoOp(), _NoOp()
+    return ComposedModel(engine, composed), _Optimizer(_Group(engine, composed)), _NoOp()

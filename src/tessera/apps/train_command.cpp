@@ -188,6 +188,7 @@ TrainedRun train_on(Communicator* launched, bool first_here, const TrainRequest&
     options.engine = kFast;
     options.saves = request.saves;
     options.save = request.asked.save;
+    options.lr = request.asked.lr;
     options.failed = request.asked.failed;
     out.result = train(std::move(*run), backend, options);
   };

@@ -39,6 +39,7 @@ struct AskedTraining {
   std::string plan_path = {};                 // the file of that
   std::string secret_file = {};               // of --secret-file
   std::atomic<bool>* save = nullptr;          // TrainOptions::save
+  std::atomic<double>* lr = nullptr;          // TrainOptions::lr
   const std::atomic<bool>* failed = nullptr;  // TrainOptions::failed
   std::shared_ptr<const void> claim = {};     // keeps others out of a new output folder
   /// Of the rank that leads, where the screen shows the run: without, that of `tessera train`.

@@ -105,6 +105,9 @@ int tessera_flags(tessera_run* run, const char* what);
 void tessera_stop(tessera_run* run);
 /// What the step at hand leaves is saved; likewise.
 void tessera_save(tessera_run* run);
+/// The learning rate of later steps; -1: the schedule's again. Checkpoints hold it. Likewise, of the
+/// rank that leads. Other than 0: it is no rate, and nothing changes.
+int tessera_set_lr(tessera_run* run, double lr);
 
 /// What the command prints, as JSON. Null: there is none. Of
 /// plan, verify, bench, inspect  {"text": "...", "report": {...}}, for people, and all of it
@@ -174,6 +177,8 @@ int tessera_loop_batches(tessera_run* run, tessera_loop* loop, int64_t epoch);
 /// One step on samples from `first` on: gradients and update. The result: {"step": 1, "loss": 2.5,
 /// "lr": 0.001, "grad_norm": 1.5, "skipped": false}.
 int tessera_loop_step(tessera_run* run, tessera_loop* loop, int64_t first);
+/// As tessera_set_lr.
+int tessera_loop_set_lr(tessera_run* run, tessera_loop* loop, double lr);
 /// What the model predicts now of all samples to validate on, as arrays; the result: {"samples": 8,
 /// "loss": 2.5}.
 int tessera_loop_predict(tessera_run* run, tessera_loop* loop);

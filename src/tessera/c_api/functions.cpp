@@ -107,6 +107,7 @@ FunctionResult trained(const AskedTraining& asked, const FunctionCall& call) {
 FunctionResult train_function(const FunctionCall& call) {
   AskedTraining asked = read_training_flags(call.arguments);
   asked.save = &call.save;
+  asked.lr = &call.lr;
   return trained(asked, call);
 }
 
@@ -116,6 +117,7 @@ FunctionResult trained_program(AskedTraining asked, const FunctionCall& call) {
   const OwnRun run(asked.config, functions_of(*call.program, ProgramUse::Train, failed));
   asked.config = run.config();
   asked.save = &call.save;
+  asked.lr = &call.lr;
   asked.failed = &failed;
   return trained(asked, call);
 }

@@ -16,6 +16,7 @@ struct FunctionCall {
   Console& console;    // whose lines the listener hears
   std::atomic<bool>& stop;
   std::atomic<bool>& save;
+  std::atomic<double>& lr;
   const tessera_program* program = nullptr;  // whose samples and scores they are; none: the flags'
 };
 

@@ -111,6 +111,13 @@ int tessera_loop_step(tessera_run* run, tessera_loop* loop, std::int64_t first) 
   });
 }
 
+int tessera_loop_set_lr(tessera_run* run, tessera_loop* loop, double lr) {
+  return tessera::kept(*run, [&] {
+    tessera::opened_loop(loop).set_lr(lr);
+    return 0;
+  });
+}
+
 int tessera_loop_predict(tessera_run* run, tessera_loop* loop) {
   return tessera::kept(*run, [&] {
     tessera::predict_held_out(*run, tessera::opened_loop(loop));

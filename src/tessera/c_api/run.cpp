@@ -24,7 +24,7 @@ int call(tessera_run& run, const char* what, const char* flags, const tessera_pr
   Console console{out, err};
   const Function function = program == nullptr ? function_of(what) : program_function_of(what);
   const FunctionResult result =
-      function({arguments_of(flags), listener, console, run.stop, run.save, program});
+      function({arguments_of(flags), listener, console, run.stop, run.save, run.lr, program});
   run.result = result.json;
   return result.code;
 }
@@ -42,6 +42,12 @@ void tessera_run_free(tessera_run* run) { delete run; }
 void tessera_stop(tessera_run* run) { run->stop = true; }
 
 void tessera_save(tessera_run* run) { run->save = true; }
+
+int tessera_set_lr(tessera_run* run, double lr) {
+  if (!tessera::is_rate(lr)) return 1;
+  run->lr = lr;
+  return 0;
+}
 
 int tessera_call(tessera_run* run, const char* what, const char* flags,
                  const tessera_listener* listener) {

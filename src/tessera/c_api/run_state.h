@@ -8,10 +8,12 @@
 
 #include "tessera/c_api/c_api.h"
 #include "tessera/c_api/kept.h"
+#include "tessera/nn/optimizer.h"
 #include "tessera/tensor/host_tensor.h"
 
 struct tessera_run : tessera::Kept {
   std::atomic<bool> stop = false, save = false;
+  std::atomic<double> lr = tessera::kRateAsItIs;
   // Arrays that came of it, each with the memory that it points to.
   std::vector<tessera::HostTensor> tensors;
   std::vector<std::string> names;

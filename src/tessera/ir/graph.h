@@ -121,12 +121,14 @@ struct Init {
 /// What a state is for. A cache holds what earlier runs computed of the current sequence, such as
 /// the keys and values of attention while text is generated. A copy is a parameter, whose path its
 /// own extends, in the 16 bits that forward and backward read. A scale is what the loss is
-/// multiplied by, or counts when that changes.
-enum class Role : std::uint8_t { Parameter, Moment, Counter, Cache, Copy, Scale };
+/// multiplied by, or counts when that changes. A rate is a learning rate in place of the schedule's.
+enum class Role : std::uint8_t { Parameter, Moment, Counter, Cache, Copy, Scale, Rate };
 
 /// True where checkpoints hold states of this role: a cache is of no use to a later process, and a
 /// copy is made again.
 constexpr bool is_saved(Role role) { return role != Role::Cache && role != Role::Copy; }
+/// True of what a run begins with as its Init says where a checkpoint has none of it.
+constexpr bool is_setting(Role role) { return role == Role::Scale || role == Role::Rate; }
 
 /// A tensor that lives from step to step and has one next value.
 struct State {

@@ -21,6 +21,16 @@ Value counter(Builder& builder, std::string_view name) {
 
 Value constant(Value like, double value) { return like.builder().constant(value, like.dtype()); }
 
+/// The rate that a program has given, where it has.
+Value given_or(Value scheduled) {
+  Builder& builder = scheduled.builder();
+  const Value given = builder.state(kGivenRateState, {DType::F64, {}, {}}, Role::Rate,
+                                    {Init::Kind::Constant, kScheduledRate});
+  return select(less(given, constant(given, 0)), scheduled, given);
+}
+
+constexpr double kLarge = 1e30;
+
 constexpr OptimizerKind kAdams[] = {OptimizerKind::AdamW, OptimizerKind::Adam, OptimizerKind::Lamb,
                                     OptimizerKind::AdamWeightDecay};
 constexpr OptimizerKind kSgdAlone[] = {OptimizerKind::Sgd}, kLambAlone[] = {OptimizerKind::Lamb};
@@ -66,7 +76,7 @@ Global shared(const std::vector<Value>& parameters, const std::vector<Value>& gr
 
   const Value updates = counter(builder, "optimizer.updates"),
               samples = counter(builder, "schedule.samples");
-  out.lr = cast(learning_rate(samples, config.schedule, batch), DType::F32);
+  out.lr = cast(given_or(learning_rate(samples, config.schedule, batch)), DType::F32);
   const Value t = updates + 1.0;
   const auto correction = [&](double beta) {
     if (config.kind == OptimizerKind::AdamWeightDecay) return one;
@@ -154,7 +164,6 @@ FieldProblems problems(const OptimizerConfig& c) {
                            open ? "less than " : "at most ", high));
     return legal;
   };
-  constexpr double kLarge = 1e30;
   // Of two that are compared, one that is no value at all is no second problem.
   const bool lr = within("lr", c.schedule.lr, 0, kLarge, false),
              min_lr = within("min-lr", c.schedule.min_lr, 0, kLarge, false);
@@ -198,6 +207,8 @@ FieldProblems problems(const OptimizerConfig& c) {
   }
   return out;
 }
+
+bool is_rate(double rate) { return rate == kScheduledRate || (rate >= 0 && rate <= kLarge); }
 
 Value learning_rate(Value samples, const ScheduleConfig& config, std::int64_t batch) {
   const Value n = cast(samples, DType::F64);

@@ -2,6 +2,7 @@
 /// Optimizers and schedules, as graphs over states.
 
 #include <array>
+#include <limits>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,6 +52,13 @@ bool reads_option(OptimizerKind kind, std::string_view name);
 
 FieldProblems problems(const OptimizerConfig& config);
 
+/// The state of the rate that a program gives between steps, an f64 scalar.
+inline constexpr const char* kGivenRateState = "schedule.lr";
+inline constexpr double kScheduledRate = -1;  // the schedule says the rate
+inline constexpr double kRateAsItIs = std::numeric_limits<double>::quiet_NaN();  // nothing is given
+/// True of what may be given: kScheduledRate, and from 0 to 1e30.
+bool is_rate(double rate);
+
 /// The learning rate (an f64 scalar) as a function of the samples of successful steps so far (an
 /// i64 scalar), with `batch` samples per step. Source: Megatron-LM's schedule in samples: linear
 /// warm-up from 0, then the decay from lr to min_lr.
@@ -64,7 +72,7 @@ struct UpdateResult {
 /// Adds the update of all `parameters` (states) to the graph: clipping by the global norm and the
 /// optimizer, with its moments and counters as states. If the loss or a gradient is not finite,
 /// nothing changes but the count of samples consumed. States: optimizer.updates, schedule.samples,
-/// data.samples (i64), and <parameter>.m, .v or, of Sgd, .momentum.
+/// data.samples (i64), kGivenRateState, and <parameter>.m, .v or, of Sgd, .momentum.
 ///
 /// LAMB updates each parameter by p -= lr * ratio * u, with u from lamb_direction. The trust ratio
 /// is |p| / |u| within the two bounds, or 1 if either norm is 0. Norms are of whole tensors,

@@ -67,6 +67,7 @@ class Offloader {
       case Role::Moment: return on_host(offload_.moments);
       case Role::Counter:
       case Role::Scale:
+      case Role::Rate:
       case Role::Cache: break;
     }
     return Memory::Device;

@@ -18,7 +18,7 @@ namespace {
 std::vector<bool> dependent(const Graph& graph) {
   std::vector<bool> out(graph.nodes().size(), false);
   for (const State& state : graph.states()) {
-    const bool alone = state.role == Role::Counter || state.role == Role::Scale;
+    const bool alone = state.role == Role::Counter || is_setting(state.role);
     if (!alone) out[at(state.value.node)] = true;
   }
   for (NodeId id = 0; id < graph.size(); ++id) {

@@ -35,7 +35,7 @@ class RandomNumbers {
 /// and scales as a run begins.
 HostTensor random_state(const State& state, const TensorType& type) {
   HostTensor out(TensorType{type.dtype, type.shape, {}});
-  const bool drawn = is_float(type.dtype) && state.role != Role::Scale;
+  const bool drawn = is_float(type.dtype) && !is_setting(state.role);
   RandomNumbers random(state.role == Role::Copy ? parameter_path(state) : state.path);
   for (std::int64_t i = 0; i < out.numel(); ++i)
     out.set(i, !drawn                       ? state.init.value

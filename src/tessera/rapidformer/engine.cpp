@@ -77,6 +77,8 @@ std::vector<SampleBatch> RapidformerEngine::train_batches(std::int64_t epoch) co
   return loop().train_batches(epoch);
 }
 StepRecord RapidformerEngine::backward(const SampleBatch& batch) { return loop().backward(batch); }
+void RapidformerEngine::set_lr(double lr) { loop().set_lr(lr); }
+
 EvalPrediction RapidformerEngine::gather() { return loop().gather(); }
 void RapidformerEngine::save_pretrained(const std::string& folder) {
   loop().save_pretrained(folder);

@@ -79,6 +79,8 @@ class RapidformerEngine {
   /// One step on all devices: loss, gradients and update. That is backward(), optimizer.step(),
   /// lr_scheduler.step() and zero_grad() of a loop in PyTorch, which are one compiled program here.
   StepRecord backward(const SampleBatch& batch);
+  /// The learning rate of later steps; kScheduledRate: the schedule's again.
+  void set_lr(double lr);
   /// What the model predicts now of all held-out samples, gathered from all devices, and the loss.
   EvalPrediction gather();
   /// The model as Hugging Face's transformers loads it, and its tokenizer.

@@ -1,6 +1,8 @@
 #include "tessera/train/rank_group.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <optional>
@@ -261,6 +263,19 @@ StateBytes RankGroup::gather(const StatePlan& state) {
 
 void RankGroup::send_step(const StepRecord& record) { send_text(Order::Step, to_bytes(record)); }
 
+void RankGroup::set_rate(double rate) {
+  if (std::isnan(rate)) return;
+  send_order(Order::Rate, std::bit_cast<std::int64_t>(rate));
+  write_rate(rate);
+}
+
+void RankGroup::write_rate(double rate) {
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(&rate, 1));
+  for (const StatePlan& state : plan().states)
+    if (state.state.role == Role::Rate && plan().has(state))
+      engine_->write_state(state.state.path, bytes);
+}
+
 void RankGroup::stop() { send_order(Order::End); }
 
 void RankGroup::follow(const std::vector<TrainCallback*>& callbacks) {
@@ -295,6 +310,7 @@ void RankGroup::follow(const std::vector<TrainCallback*>& callbacks) {
       case Order::Step:
         tell(callbacks, &TrainCallback::on_step, step_of_bytes(receive_text(words[1])));
         break;
+      case Order::Rate: write_rate(std::bit_cast<double>(words[1])); break;
       case Order::End: return;
     }
   }

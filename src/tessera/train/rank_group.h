@@ -53,6 +53,8 @@ class RankGroup {
   UsedBytes most_used_bytes();
   /// Names the step in messages about ranks.
   void set_step(std::int64_t step);
+  /// The learning rate of later steps, kScheduledRate or kRateAsItIs.
+  void set_rate(double rate);
   /// What a step brought, for the callbacks of the others.
   void send_step(const StepRecord& record);
   /// All states, or those that the plan has, from a checkpoint: each rank reads the blocks that it
@@ -103,6 +105,7 @@ class RankGroup {
     Ask,
     Collect,
     Step,
+    Rate,
     End
   };
   void send_order(Order order, std::int64_t argument = 0);
@@ -121,6 +124,7 @@ class RankGroup {
   /// What this rank answers to a probe of the folder.
   std::string probed(const std::string& folder);
   void write_share(const std::string& folder, bool now);
+  void write_rate(double rate);
   bool all_written();
   RankResult take_share();
   void load_shards(const Checkpoint& from, Order what, std::string_view anew = "");

@@ -52,11 +52,9 @@ std::string match_weights(std::vector<TensorEntry> wanted, std::vector<TensorEnt
 void RankGroup::load(const Checkpoint& from) {
   std::vector<TensorEntry> wanted = entries_of(plan()), found;
   // A run that was in other floats has no loss scale: it begins with the first.
-  if (!has_role(from, Role::Scale)) {
-    const auto scales =
-        std::erase_if(wanted, [](const TensorEntry& w) { return w.role == Role::Scale; });
-    if (scales > 0) run(kInitProgram);
-  }
+  const auto lacking = std::erase_if(
+      wanted, [&](const TensorEntry& w) { return is_setting(w.role) && !has_role(from, w.role); });
+  if (lacking > 0) run(kInitProgram);
   for (const TensorEntry& entry : from.tensors()) {
     const bool is_wanted = std::any_of(wanted.begin(), wanted.end(),
                                        [&](const TensorEntry& w) { return w.role == entry.role; });

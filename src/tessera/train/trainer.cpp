@@ -282,6 +282,7 @@ void Trainer::after_step(const StepRecord& record) {
   metrics_->train(record);
   tell(&TrainCallback::on_step, record);
   if (options_.tells_ranks) group_->send_step(record);
+  if (options_.lr != nullptr) group_->set_rate(options_.lr->exchange(kRateAsItIs));
   count_bad(record);
   if (recorder_ && recorder_->complete()) write_profile();
   validate_if_due();

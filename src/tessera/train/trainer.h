@@ -31,6 +31,8 @@ struct TrainOptions {
   bool saves = true;  // false: what was trained is lost, as after a measurement
   /// Set from outside, and cleared by train: what the step at hand leaves is saved.
   std::atomic<bool>* save = nullptr;
+  /// Set from outside, and made kRateAsItIs again by train: RankGroup::set_rate.
+  std::atomic<double>* lr = nullptr;
   /// Set by whoever gives samples or scores, before it throws: what was trained is saved first.
   const std::atomic<bool>* failed = nullptr;
 };

@@ -128,6 +128,11 @@ EvalPrediction OwnLoop::gather() {
   return out;
 }
 
+void OwnLoop::set_lr(double lr) {
+  require(is_rate(lr), "lr is ", lr, "; give a rate of at least 0 and at most 1e30");
+  ranks_->on_leader([&](RankGroup& group) { group.set_rate(lr); });
+}
+
 void OwnLoop::save_pretrained(const std::string& folder) {
   ranks_->on_leader([&](RankGroup& group) {
     const std::vector<CheckpointTensor> states = group.states();

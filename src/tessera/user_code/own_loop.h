@@ -34,6 +34,9 @@ class OwnLoop {
   /// The steps that begin in this epoch, counted from 1.
   std::vector<SampleBatch> train_batches(std::int64_t epoch) const;
   StepRecord backward(const SampleBatch& batch);
+  /// The learning rate of later steps; kScheduledRate: the schedule's again. Errors: Fault::Usage:
+  /// it is none.
+  void set_lr(double lr);
   EvalPrediction gather();
   void save_pretrained(const std::string& folder);
 
