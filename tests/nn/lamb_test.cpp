@@ -133,7 +133,7 @@ TEST(Lamb, OneStepByHand) {
                {"p.v", none},
                {"data.samples", zero},
                {"schedule.samples", zero},
-               {kGivenRateState, HostTensor::scalar<double>(kScheduledRate)},
+               {kGivenRateState, HostTensor::scalar<double>(0)},
                {"optimizer.updates", zero}};
   in.batch = {{"g", HostTensor::of<double>({2}, {7, -0.3})},
               {"loss", HostTensor::scalar<double>(1)}};

@@ -63,9 +63,8 @@ TEST(GroupedStep, LossesAndParametersEqualARegressionByHand) {
   Bindings in;
   for (const State& state : graph.states()) {
     const TensorType& type = graph.type(state.value);
-    HostTensor value(type.dtype == DType::F32 ? DType::F64 : type.dtype, type.shape);
-    if (is_setting(state.role)) value.set(0, state.init.value);
-    in.states.emplace(state.path, std::move(value));
+    in.states.emplace(state.path,
+                      HostTensor(type.dtype == DType::F32 ? DType::F64 : type.dtype, type.shape));
   }
   std::vector<ByHand> w;
   for (std::int64_t i = 0; i < kInputsByHand; ++i) {

@@ -95,12 +95,10 @@ class GoldenElectra : public testing::TestWithParam<std::int64_t> {
 
   Bindings begin(const Graph& graph) const {
     Bindings in;
-    for (const State& state : graph.states()) {
-      HostTensor value = state.role == Role::Parameter ? file_.load("param." + state.path)
-                                                       : HostTensor(graph.type(state.value));
-      if (is_setting(state.role)) value.set(0, state.init.value);
-      in.states.emplace(state.path, std::move(value));
-    }
+    for (const State& state : graph.states())
+      in.states.emplace(state.path, state.role == Role::Parameter
+                                        ? file_.load("param." + state.path)
+                                        : HostTensor(graph.type(state.value)));
     return in;
   }
 

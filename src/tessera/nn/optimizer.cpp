@@ -24,9 +24,9 @@ Value constant(Value like, double value) { return like.builder().constant(value,
 /// The rate that a program has given, where it has.
 Value given_or(Value scheduled) {
   Builder& builder = scheduled.builder();
-  const Value given = builder.state(kGivenRateState, {DType::F64, {}, {}}, Role::Rate,
-                                    {Init::Kind::Constant, kScheduledRate});
-  return select(less(given, constant(given, 0)), scheduled, given);
+  const Value given = builder.state(kGivenRateState, {DType::F64, {}, {}}, Role::Rate, {}),
+              zero = constant(given, 0);
+  return select(equal(given, zero), scheduled, maximum(given, zero));
 }
 
 constexpr double kLarge = 1e30;
@@ -207,6 +207,8 @@ FieldProblems problems(const OptimizerConfig& c) {
   }
   return out;
 }
+
+double stored_rate(double rate) { return rate == kScheduledRate ? 0 : rate == 0 ? -1 : rate; }
 
 bool is_rate(double rate) { return rate == kScheduledRate || (rate >= 0 && rate <= kLarge); }
 

@@ -52,10 +52,13 @@ bool reads_option(OptimizerKind kind, std::string_view name);
 
 FieldProblems problems(const OptimizerConfig& config);
 
-/// The state of the rate that a program gives between steps, an f64 scalar.
+/// The state of the rate that a program gives between steps, an f64 scalar: 0 where the schedule
+/// says the rate, below 0 for a rate of 0.
 inline constexpr const char* kGivenRateState = "schedule.lr";
 inline constexpr double kScheduledRate = -1;  // the schedule says the rate
 inline constexpr double kRateAsItIs = std::numeric_limits<double>::quiet_NaN();  // nothing is given
+/// A rate, or kScheduledRate, as the state has it.
+double stored_rate(double rate);
 /// True of what may be given: kScheduledRate, and from 0 to 1e30.
 bool is_rate(double rate);
 

@@ -265,12 +265,13 @@ void RankGroup::send_step(const StepRecord& record) { send_text(Order::Step, to_
 
 void RankGroup::set_rate(double rate) {
   if (std::isnan(rate)) return;
-  send_order(Order::Rate, std::bit_cast<std::int64_t>(rate));
-  write_rate(rate);
+  const double stored = stored_rate(rate);
+  send_order(Order::Rate, std::bit_cast<std::int64_t>(stored));
+  write_rate(stored);
 }
 
-void RankGroup::write_rate(double rate) {
-  const std::span<const std::byte> bytes = std::as_bytes(std::span(&rate, 1));
+void RankGroup::write_rate(double stored) {
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(&stored, 1));
   for (const StatePlan& state : plan().states)
     if (state.state.role == Role::Rate && plan().has(state))
       engine_->write_state(state.state.path, bytes);

@@ -124,7 +124,7 @@ class RankGroup {
   /// What this rank answers to a probe of the folder.
   std::string probed(const std::string& folder);
   void write_share(const std::string& folder, bool now);
-  void write_rate(double rate);
+  void write_rate(double stored);
   bool all_written();
   RankResult take_share();
   void load_shards(const Checkpoint& from, Order what, std::string_view anew = "");
