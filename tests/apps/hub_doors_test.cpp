@@ -180,14 +180,54 @@ TEST_F(HubCommand, ClassifiersSayWhatWasTrained) {
     const std::string hub = text("hub/", row.golden);
     write_tokenizer(hub, 61, row.settings);
     set(hub, {{"pad_token_id", nullptr}, {"problem_type", "multi_label_classification"}});
-    const Ran trained = train("run", text("--overwrite --data @/labels.tsv --init-from @/", hub));
+    const Ran trained = train("run", text("--overwrite --data @/labels.tsv --task ",
+                                          "sequence_classification --init-from @/", hub));
     ASSERT_EQ(trained.code, 0) << trained.err;
-    expect_has(trained.out + trained.err, "this run learns one label per text");
+    expect_has(trained.out + trained.err, "was trained for another task");
     ASSERT_EQ(ran("export @/run --output @/out --overwrite").code, 0);
     const json found = config("out");
     EXPECT_EQ(found["pad_token_id"], row.pad);
     EXPECT_FALSE(found.contains("problem_type"));
     EXPECT_EQ(found["id2label"].size(), 2U);
+  }
+}
+
+/// A folder's problem_type names its task, as transformers' classes do; one label is a number.
+TEST_F(HubCommand, ClassifiersOfNumbersAndOfSeveralLabelsAreFolders) {
+  write_tokenizer("hub/bert_classes", 57, {{"unk_token", "[UNK]"}});
+  folder_.write("sets.tsv", "sentence\tlabel\nline w3\tred,blue\nline w4\t\nline w5\tblue\n");
+  const struct {
+    const char *task, *data, *score;
+    std::size_t labels;
+  } rows[] = {{"regression", "scores.tsv", "mae", 1},
+              {"multi_label_classification", "sets.tsv", "f1_macro", 2}};
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.task);
+    const std::string data = text(" --data @/", row.data);
+    const Ran trained = train("run", text("--overwrite --valid-data @/", row.data, data, " --task ",
+                                          row.task, " --init-from @/hub/bert_classes"));
+    ASSERT_EQ(trained.code, 0) << trained.err;
+    expect_has(trained.out + trained.err, "the classifier is initialized at random");
+    ASSERT_EQ(ran("export @/run --output @/out --overwrite").code, 0);
+    json found = config("out");
+    EXPECT_EQ(found["problem_type"], row.task);
+    EXPECT_EQ(found["id2label"].size(), row.labels);
+    const auto scores = [&](const char* of) {
+      const std::string out = ran(text("evaluate @/", of, data)).out;
+      return out.substr(out.find("loss"));
+    };
+    expect_has(scores("out"), row.score);
+    EXPECT_EQ(scores("out"), scores("run"));
+    EXPECT_EQ(ran(text("predict @/out", data)).out, ran(text("predict @/run", data)).out);
+    // Of its own task the head is taken.
+    const Ran more = train("more", text("--overwrite", data, " --init-from @/out"));
+    ASSERT_EQ(more.code, 0) << more.err;
+    EXPECT_EQ((more.out + more.err).find("initialized at random"), std::string::npos) << more.out;
+    std::ofstream(folder_ / "out/config.json") << (found.erase("problem_type"), found).dump();
+    expect_has(ran("inspect @/out").out,
+               text("  task        ", row.labels == 1 ? "regression" : "sequence_classification"));
+    set("out", {{"problem_type", "ranking"}});
+    expect_has(ran("inspect @/out").err, "problem_type is \"ranking\"; the family learns ");
   }
 }
 
@@ -216,9 +256,13 @@ TEST_F(HubCommand, WhatDoesNotFitIsNamed) {
       {"an id beyond the table",
        "train --output @/x --steps 1 --init-from @/hub/gpt2 --context 4 --data @/wide", 3,
        "@/wide"},
-      {"a score for labels that are numbers",
-       "train --output @/x --steps 1 --init-from @/score --data @/scores.tsv", 3,
-       "Scores are learned by regression, which there is not yet"},
+      {"names for a folder of scores",
+       "train --output @/x --steps 1 --init-from @/score --data @/labels.tsv", 3,
+       "@/labels.tsv' line 2: column 'label' has 'bad', and task regression learns finite numbers"},
+      {"scores for a task of names",
+       "train --output @/x --steps 1 --family bert --task sequence_classification --data "
+       "@/scores.tsv",
+       3, "each of 15 numbers would be its own class; give --task regression to learn scores"},
       {"a classifier and its tokenizer with padding of their own",
        "train --output @/x --steps 1 --init-from @/hub/llama_classes --data @/labels.tsv", 3,
        "pad_token_id of config.json is 7, and padding of the tokenizer is 1"},

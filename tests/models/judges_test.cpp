@@ -7,6 +7,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/data/dataset.h"
+#include "tessera/models/classification.h"
 #include "tessera/models/question_answering.h"
 #include "tessera/models/token_classification.h"
 
@@ -135,6 +136,84 @@ TEST(AnswerJudge, TakesTheBestPartOverWindows) {
     const bool right = c.prediction == std::string("ab");
     EXPECT_EQ(judge->scores()[0], std::pair(std::string("exact_match"), right ? 100.0 : 0.0));
   }
+}
+
+/// Rows without numbers have no label, and count in no score.
+Dataset rows_labelled(const std::vector<std::vector<float>>& labels,
+                      std::vector<std::string> names) {
+  Dataset out = no_data();
+  out.label_names = std::move(names);
+  Texts texts{TokenStream::none(), {}, {}};
+  for (const std::vector<float>& label : labels) {
+    texts.labels.emplace_back();
+    if (!label.empty()) texts.labels.back().of = label;
+  }
+  out.content = std::move(texts);
+  return out;
+}
+
+void expect_scores(const Judge& judge, const NamedMeans& wanted) {
+  const NamedMeans found = judge.scores();
+  ASSERT_EQ(found.size(), wanted.size()) << scores_text(found);
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    EXPECT_EQ(found[i].first, wanted[i].first);
+    EXPECT_NEAR(found[i].second, wanted[i].second, 1e-7) << found[i].first;  // labels are of f32
+  }
+}
+
+/// Numbers of scipy.
+TEST(NumberJudge, CorrelatesAsScipyDoes) {
+  const Dataset one =
+      rows_labelled({{0.5F}, {3.8F}, {3.8F}, {}, {1.0F}, {5.0F}, {2.5F}}, {"LABEL_0"});
+  const auto judge = number_judge_of_rows(one);
+  Predictions predictions;
+  predictions.emplace("logits", reals({8, 1}, {1, 3, 2, 9, 1, 4, 2, 77}));
+  judge->add(0, 7, predictions);
+  expect_scores(*judge, {{"mse", 0.8966666666666665},
+                         {"mae", 0.7666666666666666},
+                         {"pearson", 0.9277210032180282},
+                         {"spearmanr", 0.9404032585917881}});
+  EXPECT_EQ(table_text(judge->table()), "0|0.5|1\n1|3.8|3\n2|3.8|2\n3||9\n4|1|1\n5|5|4\n6|2.5|2\n");
+
+  const Dataset two = rows_labelled(
+      {{0.5F, 1}, {3.8F, 0}, {3.8F, 2}, {1.0F, 2}, {5.0F, -1}, {2.5F, 4}}, {"LABEL_0", "LABEL_1"});
+  const auto of_two = number_judge_of_rows(two);
+  Predictions more;
+  more.emplace("logits", reals({6, 2}, {1, 0, 3, 1, 2, 1, 1, 3, 4, 0, 2, 3}));
+  of_two->add(0, 6, more);
+  expect_scores(*of_two, {{"mse", 0.9483333333333333},
+                          {"mae", 0.8833333333333333},
+                          {"pearson", 0.853955250411761},
+                          {"spearmanr", 0.8643220199799351}});
+  EXPECT_EQ(of_two->table().rows[1], (std::vector<std::string>{"1", "[3.8, 0]", "[3, 1]"}));
+}
+
+TEST(NumberJudge, WhatDoesNotVaryHasNoCorrelation) {
+  const Dataset data = rows_labelled({{1.0F}, {2.0F}}, {"LABEL_0"});
+  const auto judge = number_judge_of_rows(data);
+  Predictions predictions;
+  predictions.emplace("logits", reals({2, 1}, {1.5, 1.5}));
+  judge->add(0, 2, predictions);
+  expect_scores(*judge, {{"mse", 0.25}, {"mae", 0.5}});
+}
+
+/// Numbers of scikit-learn.
+TEST(LabelSetJudge, CountsLabelsAsScikitLearnDoes) {
+  const Dataset data =
+      rows_labelled({{1, 0, 0}, {1, 1, 0}, {0, 0, 0}, {}, {0, 1, 0}, {1, 0, 0}}, {"a", "b", "c"});
+  const auto judge = label_set_judge_of_rows(data);
+  judge->keep_probabilities();
+  Predictions predictions;
+  predictions.emplace(
+      "logits", reals({6, 3}, {1, -1, -1, -1, 1, 1, -1, -1, -1, -1, -1, -1, 1, 2, 0, 3, -1, -1}));
+  judge->add(0, 6, predictions);
+  expect_scores(
+      *judge,
+      {{"f1_micro", 0.7272727272727273}, {"f1_macro", 0.5555555555555555}, {"accuracy", 0.6}});
+  const PredictionTable table = judge->table();
+  EXPECT_EQ(join(table.columns, "|"), "row|label|prediction|p(a)|p(b)|p(c)");
+  EXPECT_EQ(join(table.rows[1], "|"), "1|a,b|b,c|0.268941|0.731059|0.731059");
+  EXPECT_EQ(join(table.rows[2], "|"), "2|||0.268941|0.268941|0.268941");
 }
 
 }  // namespace

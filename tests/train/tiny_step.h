@@ -22,7 +22,8 @@ inline std::string family_of_variant(const std::string& variant) {
 
 /// A family, or a variant of one: "bert-masked" and the like, whose head computes some positions of
 /// a sample only; "bert-classes", which tells classes of samples, "bert-tags", of tokens,
-/// "bert-spans", which finds ends of answers; "bert-alone", of samples of one part;
+/// "bert-spans", which finds ends of answers; "bert-numbers" and "bert-number", which tells numbers
+/// of samples, and "bert-sets", of which each has several labels; "bert-alone", of samples of one part;
 /// "transformer_post" and "t5_relu", in which all that the family has a choice of is the other way.
 /// Where there is a decoder too, it has half of the layers.
 inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
@@ -59,6 +60,9 @@ inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
   if (family.ends_with("-alone")) c.task = kMaskedLm;
   if (family.ends_with("-classes"))
     c.task = kSequenceClassification, c.classes = 5, c.classifier_dropout = 0.3;
+  if (family.ends_with("-numbers")) c.task = kRegression, c.classes = 3;
+  if (family.ends_with("-number")) c.task = kRegression, c.classes = 1;
+  if (family.ends_with("-sets")) c.task = kMultiLabelClassification, c.classes = 5;
   if (reads_field(c, "image-size"))
     c.image_size = 8, c.patch_size = 4, c.image_channels = 2, c.classes = 5;
   return c;
@@ -80,7 +84,8 @@ class RandomNumbers {
 /// Element i of an input: a float from -1 to 1, or a whole number. Samples have unequal numbers of
 /// labels, and at least one counts in each that has several.
 inline double random_element(const TaskInput& input, std::int64_t i, RandomNumbers& random) {
-  if (input.dtype == DType::F32) return 2 * random() - 1;
+  if (input.dtype == DType::F32)
+    return input.ignorable && i > 0 && random() < 0.2 ? kIgnoredNumber : 2 * random() - 1;
   const std::int64_t of_sample = input.sample.numel();
   const bool may_be_ignored = input.ignorable && (of_sample == 1 ? i > 0 : i % of_sample != 0);
   if (may_be_ignored && random() < 0.2) return kIgnoredLabel;

@@ -47,6 +47,17 @@ std::map<std::string, std::string> usual_tasks() {
   return out;
 }
 
+/// An item of a list, in lines of documents.
+std::string item(std::string line) {
+  constexpr std::size_t kMost = 120;
+  for (std::size_t begin = 0; line.size() - begin > kMost;) {
+    const std::size_t space = line.rfind(' ', begin + kMost);
+    line.replace(space, 1, "\n  ");
+    begin = space + 1;
+  }
+  return "- " + line + "\n";
+}
+
 /// The folders' `model_type`, where that is another word than the family's name.
 std::string model_types() {
   std::vector<std::string> others, without;
@@ -69,7 +80,7 @@ std::string model_types() {
 std::string families_page() {
   std::string out(kBegin);
   const std::map<std::string, std::string> usual = usual_tasks();
-  for (const auto& [kind, tasks] : usual) out += text("- ", kind, ": ", tasks, "\n");
+  for (const auto& [kind, tasks] : usual) out += item(text(kind, ": ", tasks));
   out += "\n" + model_types();
   out += kHead;
   for (const ModelFamily* family : model_families()) {

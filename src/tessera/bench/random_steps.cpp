@@ -46,6 +46,9 @@ void fill_randomly(const TaskInput& input, std::uint64_t seed, std::int64_t step
     for (std::size_t i = 0; i < values.size(); ++i)
       values[i] =
           static_cast<float>(philox(key, i, static_cast<std::uint64_t>(step))[0]) * 0x1p-31F - 1.0F;
+    for (std::size_t i = 1; i < values.size() && input.ignorable; ++i) {
+      if (philox(key, i, static_cast<std::uint64_t>(step))[1] % 8 == 0) values[i] = kIgnoredNumber;
+    }
     return;
   }
   const std::span<std::int32_t> values = batch.fill<std::int32_t>(input.name);

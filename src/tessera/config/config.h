@@ -71,6 +71,7 @@ struct RunConfig {
   std::string target_column;              // of tables: targets; empty: none
   std::string text_pair_column;           // of tables: second texts to classify; empty: none
   std::string label_column;               // of tables: labels; empty: none
+  std::string label_separator = ",";      // between several labels of a cell
   std::vector<std::string> column_names;  // of tables whose first row does not say them
   std::string data_format{kDataFormats[0]};
   bool skip_bad_rows = false;         // of tables: rows that do not fit are left out, however many

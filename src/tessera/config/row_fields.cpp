@@ -3,6 +3,7 @@
 #include "tessera/base/text.h"
 #include "tessera/config/fields/row.h"
 #include "tessera/config/given_fields.h"
+#include "tessera/data/label_kind.h"
 #include "tessera/data/packing.h"
 #include "tessera/models/family.h"
 
@@ -24,6 +25,12 @@ void find_label_problems(const RunConfig& config, Problems& problems) {
                    {name, "task"});
   }
   if (!labels) return;
+  const FamilyTask& task = family_task(config.model);
+  const auto separator = config.given.find("label-separator");
+  if (separator != config.given.end() && !(is_of_tables(config.model) && task.labels->several))
+    problems.add(text(separator->second, " does nothing with task ", task.name,
+                      ", whose rows have one label; leave it out"),
+                 {"label-separator", "task"});
   if (config.text_column.empty() && !config.text_pair_column.empty())
     problems.add(text("text-pair-column is '", config.text_pair_column,
                       "', and text-column is not given; give the column of the first texts too"),

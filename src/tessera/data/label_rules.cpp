@@ -19,20 +19,13 @@ constexpr const char* kNoLabel[] = {kMinusOne, "-1.0", kDash};
 constexpr std::int64_t kFewRows = 10;  // fewer say nothing of what a column is
 constexpr std::int64_t kRare = 20;     // more than one in so many is a class rather than none
 
-std::optional<double> number_in(std::string_view name) {
-  double out = 0;
-  const auto [end, failure] = std::from_chars(name.data(), name.data() + name.size(), out);
-  const bool whole_name = failure == std::errc() && end == name.data() + name.size();
-  return whole_name && std::isfinite(out) ? std::optional(out) : std::nullopt;
-}
-
 bool is_whole(double number) { return number == std::floor(number); }
 
 /// They are numbers, and not 0, 1, 2, ... without a gap.
 bool are_other_numbers(const std::set<std::string>& names) {
   std::set<double> numbers;
   for (const std::string& name : names) {
-    const std::optional<double> number = number_in(name);
+    const std::optional<double> number = finite_number(name);
     if (!number) return false;
     numbers.insert(*number);
   }
@@ -41,6 +34,13 @@ bool are_other_numbers(const std::set<std::string>& names) {
 }
 
 }  // namespace
+
+std::optional<double> finite_number(std::string_view name) {
+  double out = 0;
+  const auto [end, failure] = std::from_chars(name.data(), name.data() + name.size(), out);
+  const bool whole_name = failure == std::errc() && end == name.data() + name.size();
+  return whole_name && std::isfinite(out) ? std::optional(out) : std::nullopt;
+}
 
 std::vector<std::string> words_for_no_label(std::span<const std::string> labels,
                                             std::span<const std::string> known) {
@@ -90,14 +90,15 @@ std::vector<std::string> words_for_no_label(std::span<const std::string> known) 
 void require_classes(std::span<const std::string> names, std::int64_t count, const char* noun,
                      std::int64_t classes, const std::string& where) {
   const bool numbers = std::ranges::all_of(
-      names, [](const std::string& name) { return number_in(name).has_value(); });
+      names, [](const std::string& name) { return finite_number(name).has_value(); });
   const auto fraction = std::ranges::find_if(
-      names, [](const std::string& name) { return !is_whole(number_in(name).value_or(0)); });
+      names, [](const std::string& name) { return !is_whole(finite_number(name).value_or(0)); });
   if (numbers && fraction != names.end())
     fail(Fault::Data, where, " has scores, like ", *fraction, ", not labels: each of ",
-         std::ssize(names), " numbers would be its own class. ", kScoresAreNoLabels,
-         "; give a column of labels with label-column, or, if the ",
-         "numbers are class names, write them as words, like class-", *fraction);
+         std::ssize(names),
+         " numbers would be its own class; give --task regression to learn scores, or a column of ",
+         "labels with label-column, or, if the numbers are class names, write them as words, like ",
+         "class-", *fraction);
   if (classes > 1 || count < kFewRows) return;
   if (names.size() == 1)
     fail(

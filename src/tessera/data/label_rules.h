@@ -2,11 +2,16 @@
 /// What labels of data are, before a model learns them: classes, or something that only looks so.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tessera {
+
+/// The number that a text is; none: it is no finite one.
+std::optional<double> finite_number(std::string_view name);
 
 /// The labels among these that say that a row has none, as files write it: -1 (the library
 /// datasets) and - (SNLI). They are labels like others where the model of `known` knows them; - is

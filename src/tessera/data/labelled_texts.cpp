@@ -73,7 +73,8 @@ class LabelledTexts final : public Samples {
       if (options_.mask) std::ranges::fill(mask.subspan(at, sample.ids.size()), 1);
       if (options_.last) last[static_cast<std::size_t>(i)] = last_of(sample.ids);
     }
-    fill_labels(first, count, width, batch);
+    options_.numbers > 0 ? fill_numbers(first, count, batch)
+                         : fill_labels(first, count, width, batch);
   }
 
  private:
@@ -93,6 +94,17 @@ class LabelledTexts final : public Samples {
       } else {
         out[static_cast<std::size_t>(i)] = label_of(item).number();
       }
+    }
+  }
+  void fill_numbers(std::int64_t first, std::int64_t count, BatchInputs& batch) const {
+    const std::span<float> out = batch.fill_with<float>("labels", kIgnoredNumber);
+    const auto each = static_cast<std::size_t>(options_.numbers);
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t item = order_.item(first + i);
+      if (item < 0 || label_of(item).none()) continue;
+      const std::span<float> of_row = out.subspan(static_cast<std::size_t>(i) * each, each);
+      std::ranges::fill(of_row, 0.0F);
+      std::ranges::copy(label_of(item).numbers(), of_row.begin());
     }
   }
   /// Of the rows of the part, within the context; counts those that are cut.

@@ -23,12 +23,13 @@ struct LabelledTextsOptions {
   BucketOptions buckets = {};                      // where the part trains
   std::int64_t most = 0;                           // held out: the first so many samples; 0: all
   bool types = false, mask = false, last = false;  // inputs of that name are there
+  std::int64_t numbers = 0;  // in a label, where it is numbers: RowLabel::numbers has no more
 };
 
 /// A row of `data`, which has labels and outlives the samples, is a sample: its texts within the
 /// frame, cut to the context (text_frame.h), and padding behind them.
 ///
-/// Inputs of a batch of n samples, all i32:
+/// Inputs of a batch of n samples, all i32 but for the last:
 ///   ids [n, context]      tokens
 ///   types [n, context]    of the tokens; 0 at padding
 ///   mask [n, context]     1; 0 at padding
@@ -36,6 +37,8 @@ struct LabelledTextsOptions {
 ///   labels [n]            numbers of labels; kIgnoredLabel where there is no sample
 /// or, of data whose tokens have labels:
 ///   labels [n, context]   those of the tokens; kIgnoredLabel at all others
+/// or, of labels that are numbers:
+///   labels [n, numbers]   f32; 0 behind those of the row; kIgnoredNumber where there are none
 ///
 /// Samples that train are there once in an epoch, in an order drawn anew for each; held-out ones
 /// are in the order of the rows. Errors: Fault::Data: no row in the part;

@@ -21,9 +21,10 @@ struct WordLabels {
   std::vector<bool> has_token = {};          // for each word
 };
 
-/// What is to be predicted of a row, the number of a class, or of its words.
+/// What is to be predicted of a row, the number of a class, or of its words, or numbers.
 struct RowLabel {
-  std::variant<std::int32_t, std::shared_ptr<const WordLabels>> of = kIgnoredLabel;
+  std::variant<std::int32_t, std::shared_ptr<const WordLabels>, std::vector<float>> of =
+      kIgnoredLabel;
 
   /// kIgnoredLabel: it is not known, or none of the row.
   std::int32_t number() const {
@@ -35,16 +36,20 @@ struct RowLabel {
     const auto* const found = std::get_if<std::shared_ptr<const WordLabels>>(&of);
     return found == nullptr ? nullptr : found->get();
   }
+  /// Scores, or of each of several labels 1 or 0. Empty: it is none of these.
+  std::span<const float> numbers() const {
+    const auto* const found = std::get_if<std::vector<float>>(&of);
+    return found == nullptr ? std::span<const float>() : *found;
+  }
   /// It is not known what is to be predicted.
-  bool none() const { return words() == nullptr && number() == kIgnoredLabel; }
+  bool none() const { return words() == nullptr && numbers().empty() && number() == kIgnoredLabel; }
 };
 
 /// How labels in a column of a table are read (data/label_kind.h).
 struct LabelKind;
-extern const LabelKind kClassLabels;  // names of classes
-/// For messages about a column of numbers: they are no labels.
-inline constexpr const char* kScoresAreNoLabels =
-    "Scores are learned by regression, which there is not yet";
+extern const LabelKind kClassLabels;   // names of classes
+extern const LabelKind kNumberLabels;  // numbers: one, or as many in each row
+extern const LabelKind kLabelSets;     // of each row any number of names
 
 /// RowLabel::number of each.
 std::vector<std::int32_t> label_numbers(std::span<const RowLabel> labels);

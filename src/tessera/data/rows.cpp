@@ -15,6 +15,17 @@ namespace tessera {
 
 namespace {
 
+/// The columns of labels: one, or several.
+std::vector<std::string> label_columns(const std::string& path, const RowsChoice& choice) {
+  const std::string& given = choice.label_column;
+  if (!choice.labels->several || given.find(',') == given.npos) return {given};
+  const std::vector<std::string> names = table_columns(path, choice.table);
+  if (std::ranges::find(names, given) != names.end()) return {given};
+  std::vector<std::string> out;
+  for (const std::string_view name : split(given, ',')) out.emplace_back(trim(name));
+  return out;
+}
+
 /// The files have the column of labels.
 bool have_labels(const std::vector<std::string>& paths, const RowsChoice& choice) {
   if (choice.label_column.empty() || !choice.reads_labels) return false;
@@ -24,7 +35,8 @@ bool have_labels(const std::vector<std::string>& paths, const RowsChoice& choice
     // Of JSON lines, each may have the key or not.
     if (table_format(path, choice.table) == TableFormat::JsonLines) return true;
     const std::vector<std::string> names = table_columns(path, choice.table);
-    (std::ranges::find(names, choice.label_column) == names.end() ? without : with) = path;
+    const std::string first = label_columns(path, choice).front();
+    (std::ranges::find(names, first) == names.end() ? without : with) = path;
   }
   if (!with.empty() && !without.empty())
     fail(Fault::Data, "'", without, "' has no column ",
@@ -33,11 +45,26 @@ bool have_labels(const std::vector<std::string>& paths, const RowsChoice& choice
   return without.empty();
 }
 
-/// Labels, which stand in the last column, without blanks around them.
-void trim_labels(Table& table, const std::string& path, const RowsChoice& choice) {
+/// Labels, which stand in the last `count` columns, in one column and without blanks around them:
+/// several as a JSON list, but where all are empty.
+void join_labels(Table& table, std::size_t count) {
+  const std::size_t first = table.columns.size() - count;
+  for (std::size_t row = 0; row < table.lines.size(); ++row) {
+    std::vector<std::string> of_row;
+    for (std::size_t i = 0; i < count; ++i)
+      of_row.emplace_back(trim(table.columns[first + i][row]));
+    const bool none = std::ranges::all_of(of_row, &std::string::empty);
+    table.columns[first][row] = count == 1 ? of_row[0] : none ? "" : label_names_json(of_row);
+  }
+  table.columns.resize(first + 1);
+}
+
+/// Errors: a row without a label.
+void require_labels(Table& table, const std::string& path, const RowsChoice& choice) {
+  const bool lines = table_format(path, choice.table) == TableFormat::JsonLines;
   for (std::size_t row = 0; row < table.lines.size(); ++row) {
     std::string& label = table.columns.back()[row];
-    label = std::string(trim(label));
+    if (label.empty() && choice.labels->may_be_empty && !lines) label = "[]";
     if (label.empty() && !choice.tests)
       fail(Fault::Data, "'", path, "' line ", table.lines[row], ": column ",
            column_names_text({&choice.label_column, 1}),
@@ -50,16 +77,22 @@ TableRows load_tables(const std::vector<std::string>& paths, const RowsChoice& c
   const std::vector<std::string> all = text_files(paths);
   TableRows out;
   out.labelled = have_labels(all, choice);
-  std::vector<std::string> wanted = choice.columns;
-  if (out.labelled) wanted.push_back(choice.label_column);
+  std::vector<std::string> wanted = choice.columns, labels;
+  if (out.labelled) labels = label_columns(all.front(), choice);
+  wanted.insert(wanted.end(), labels.begin(), labels.end());
+  if (labels.size() > 1) out.label_columns = labels;
   TableOptions options = choice.table;
   options.may_lack_last = out.labelled && choice.tests;
+  options.last_may_be_list = out.labelled && choice.labels->several;
   for (const std::string& path : all) {
     const std::string bytes = read_file(path);
     out.tables.push_back(parse_table(bytes, path, wanted, options));
     const Table& table = out.tables.back();
     if (!table.notice.empty()) out.notices.push_back(table.notice);
-    if (out.labelled) trim_labels(out.tables.back(), path, choice);
+    if (out.labelled) {
+      join_labels(out.tables.back(), labels.size());
+      require_labels(out.tables.back(), path, choice);
+    }
     out.files.push_back({path, std::ssize(bytes), 0, 0});
   }
   return out;

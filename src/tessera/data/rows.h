@@ -20,8 +20,10 @@ struct RowsChoice {
   std::vector<std::string> paths = {};  // files, and folders of files, as load_text takes them
   std::vector<std::string> valid_paths = {};  // to hold out; empty: the last rows of `paths`
   std::vector<std::string> columns = {};      // one: documents; two: sources and targets
-  /// Of labels; empty: rows have none. With one, texts are no documents.
+  /// Of labels; empty: rows have none. With one, texts are no documents. Where a row may have
+  /// several (data/label_kind.h), also columns with commas between.
   std::string label_column = {};
+  std::string label_separator = ",";           // between several labels of a cell
   std::vector<std::string> known_labels = {};  // of a model that exists, by number
   bool keeps_labels = false;  // others than known_labels are refused, also in rows that train
   std::int64_t classes = 0;   // what the user gave as the number of labels; 0: nothing

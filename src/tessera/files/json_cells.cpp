@@ -20,12 +20,12 @@ namespace {
 /// at hand, with points between them.
 class WantedCells final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  /// Of `keys` the first `needed` must be there.
-  WantedCells(std::string_view line, std::span<const std::string> keys, std::size_t needed,
-              const LinePlace& place)
+  WantedCells(std::string_view line, std::span<const std::string> keys, const LinePlace& place,
+              const LastCell& last)
       : line_(line),
         keys_(keys),
-        needed_(needed),
+        last_(last),
+        needed_(keys.size() - (last.may_lack ? 1 : 0)),
         place_(place),
         cells_(keys.size()),
         found_(keys.size()) {}
@@ -43,14 +43,16 @@ class WantedCells final : public nlohmann::json_sax<nlohmann::json> {
   std::vector<std::string> take_keys() { return std::move(seen_); }
 
   bool null() final {
-    return wanted_ < static_cast<std::ptrdiff_t>(needed_) ? other("null") : cell("");
+    return lists_ || wanted_ < static_cast<std::ptrdiff_t>(needed_) ? other("null") : cell("");
   }
   bool boolean(bool value) final { return cell(value ? "true" : "false"); }
   bool number_integer(number_integer_t value) final { return cell(text(value)); }
   bool number_unsigned(number_unsigned_t value) final { return cell(text(value)); }
   bool number_float(number_float_t, const string_t& written) final { return cell(written); }
   bool binary(binary_t&) final { return other("bytes"); }
-  bool string(string_t& value) final { return cell(std::move(value)); }
+  bool string(string_t& value) final {
+    return cell(lists_ ? nlohmann::json(value).dump() : std::move(value));
+  }
   bool key(string_t& value) final {
     if (in_lists_ > 0) return true;
     path_.resize(prefixes_.back());
@@ -62,6 +64,7 @@ class WantedCells final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool start_object(std::size_t) final {
+    if (lists_) other("an object");
     if (in_lists_ > 0) return in_lists_++, true;
     if (wanted_ >= 0) other("an object");
     prefixes_.push_back(path_.size());
@@ -74,11 +77,21 @@ class WantedCells final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool start_array(std::size_t) final {
-    if (in_lists_ == 0) other("a list");
+    const bool wanted_last = wanted_ >= 0 && wanted_ + 1 == std::ssize(keys_);
+    if (lists_) other("a list");
+    if (in_lists_ == 0 && wanted_last && last_.may_be_list)
+      lists_ = true;
+    else if (in_lists_ == 0)
+      other("a list");
     ++in_lists_;
     return true;
   }
-  bool end_array() final { return in_lists_--, true; }
+  bool end_array() final {
+    --in_lists_;
+    if (!lists_) return true;
+    lists_ = false;
+    return cell(text("[", join(items_), "]"));
+  }
   bool parse_error(std::size_t at, const std::string&, const nlohmann::json::exception&) final {
     fail(Fault::Data, where(), ", column ", at, ": ",
          json_fault(line_, "a file with an object in each line, like {\"text\": \"...\"}"));
@@ -94,6 +107,7 @@ class WantedCells final : public nlohmann::json_sax<nlohmann::json> {
            "line, like {\"text\": \"...\"}");
   }
   bool cell(std::string value) {
+    if (lists_) return items_.push_back(std::move(value)), true;
     if (in_lists_ > 0) return true;
     require_object();
     if (wanted_ < 0) return true;
@@ -103,6 +117,9 @@ class WantedCells final : public nlohmann::json_sax<nlohmann::json> {
     return true;
   }
   bool other(const char* kind) {
+    if (lists_)
+      fail(Fault::Data, where(), ": the list of key '", printable(keys_.back()), "' has ", kind,
+           ", and texts, numbers, true and false are expected; give it these");
     if (in_lists_ > 0) return true;
     require_object();
     if (wanted_ >= 0)
@@ -114,7 +131,8 @@ class WantedCells final : public nlohmann::json_sax<nlohmann::json> {
 
   std::string_view line_;
   std::span<const std::string> keys_;
-  std::size_t needed_;
+  const LastCell& last_;
+  std::size_t needed_;  // so many of the keys must be there
   const LinePlace& place_;
   std::vector<std::string> cells_;
   std::vector<bool> found_;
@@ -122,19 +140,21 @@ class WantedCells final : public nlohmann::json_sax<nlohmann::json> {
   std::string path_;
   std::vector<std::size_t> prefixes_;  // of each object that is open: the length of its own path
   std::int64_t in_lists_ = 0;          // lists, and objects in them, that are open
-  std::ptrdiff_t wanted_ = -1;         // the key of the value that follows; -1: none that is wanted
+  bool lists_ = false;                 // the list that is open is wanted, of ...
+  std::vector<std::string> items_;
+  std::ptrdiff_t wanted_ = -1;  // the key of the value that follows; -1: none that is wanted
 };
 
 }  // namespace
 
 namespace {
 
-WantedCells read_line(std::string_view line, std::span<const std::string> keys, std::size_t needed,
-                      const LinePlace& place) {
+WantedCells read_line(std::string_view line, std::span<const std::string> keys,
+                      const LinePlace& place, const LastCell& last) {
   if (const std::size_t bad = find_invalid_utf8(line); bad != std::string_view::npos)
     fail(Fault::Data, "'", *place.path, "' line ", place.line, ", column ", bad + 1,
          ": the byte there is not UTF-8; convert the file to UTF-8");
-  WantedCells wanted(line, keys, needed, place);
+  WantedCells wanted(line, keys, place, last);
   nlohmann::json::sax_parse(line.begin(), line.end(), &wanted);
   return wanted;
 }
@@ -142,12 +162,12 @@ WantedCells read_line(std::string_view line, std::span<const std::string> keys, 
 }  // namespace
 
 std::vector<std::string> cells_in_line(std::string_view line, std::span<const std::string> keys,
-                                       const LinePlace& place, std::size_t may_lack) {
-  return read_line(line, keys, keys.size() - may_lack, place).take();
+                                       const LinePlace& place, const LastCell& last) {
+  return read_line(line, keys, place, last).take();
 }
 
 std::vector<std::string> keys_in_line(std::string_view line, const LinePlace& place) {
-  return read_line(line, {}, 0, place).take_keys();
+  return read_line(line, {}, place, {}).take_keys();
 }
 
 }  // namespace tessera

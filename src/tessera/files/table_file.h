@@ -40,7 +40,10 @@ struct TableOptions {
   std::vector<std::string> names = {};
   bool replace_header = false;  // the first row has other names, which are passed over
   BadRows bad_rows = BadRows::Refuse;
-  bool may_lack_last = false;  // of JSON lines: the last wanted key may be missing or null
+  // Of JSON lines:
+  bool may_lack_last = false;  // the last wanted key may be missing or null
+  bool last_may_be_list =
+      false;  // ... or a list of texts, numbers, true and false, which is its JSON
 };
 
 /// Some columns of a file.

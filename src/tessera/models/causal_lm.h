@@ -54,12 +54,10 @@ std::optional<std::int32_t> end_padding(const Vocabulary& vocabulary);
 /// stand within what the tokenizer's post-processor puts around them, or one behind the other.
 TextClassifier causal_classifier(const ModelConfig& config);
 
-/// The row of a family whose layers are those of layer_of.
-inline constexpr FamilyTask kCausalClassifier = {
-    kSequenceClassification,
-    [](const ModelConfig& config) {
-      return sequence_classification(config, causal_classifier(config));
-    },
-    kClassesReads, find_classifier_problems, /*head=*/"score"};
+/// The rows of a family whose layers are those of layer_of: of the language model, and of texts.
+constexpr auto causal_tasks(std::span<const ReadField> language_model) {
+  return joined(std::array{FamilyTask{kCausalLm, causal_lm, language_model}},
+                text_tasks<causal_classifier>(kClassesReads, /*head=*/"score"));
+}
 
 }  // namespace tessera

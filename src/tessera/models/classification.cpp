@@ -1,5 +1,6 @@
 #include "tessera/models/classification.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "tessera/base/text.h"
@@ -29,6 +30,43 @@ Value encoder_logits(const ModelConfig& c, const MaskedModel& model, const TaskV
   return linear(features, head.out, class_count(c), plain);
 }
 
+/// What is learned of the logits of texts.
+struct TextTask {
+  std::string_view name;  // of its TaskKind
+  bool numbers = false;   // labels [b, classes] of f32; else [b] of i32
+  std::vector<TaskMean> (*means)();
+  std::vector<Mean> (*measure)(Value logits, Value labels);
+  std::unique_ptr<Judge> (*judge)(const Dataset& data);
+};
+
+std::vector<TaskMean> loss_alone() { return {{kLossMean}}; }
+
+constexpr TextTask kTextTasks[] = {
+    {kSequenceClassification, false,
+     []() -> std::vector<TaskMean> {
+       return {{kLossMean}, {"accuracy", 0}};
+     },
+     [](Value logits, Value labels) -> std::vector<Mean> {
+       return {cross_entropy_mean(logits, labels), accuracy(logits, labels)};
+     },
+     class_judge_of_rows},
+    {kRegression, true, loss_alone,
+     [](Value logits, Value labels) -> std::vector<Mean> {
+       return {masked_mean(squared_error(logits, labels), counted_numbers(labels))};
+     },
+     number_judge_of_rows},
+    {kMultiLabelClassification, true, loss_alone,
+     [](Value logits, Value labels) -> std::vector<Mean> {
+       return {masked_mean(binary_cross_entropy(logits, labels), counted_numbers(labels))};
+     },
+     label_set_judge_of_rows},
+};
+
+const TextTask& text_task(std::string_view name) {
+  const auto* const found = std::ranges::find(kTextTasks, name, &TextTask::name);
+  return found == std::end(kTextTasks) ? kTextTasks[0] : *found;
+}
+
 }  // namespace
 
 std::int64_t class_count(const ModelConfig& c) {
@@ -52,23 +90,26 @@ void find_classifier_problems(const ModelConfig& c, FieldProblems& problems) {
                                    kMeanPooling));
 }
 
-Task sequence_classification(const ModelConfig& c, TextClassifier classifier) {
+Task text_classification(const ModelConfig& c, TextClassifier classifier) {
+  const TextTask& kind = text_task(family_task(c).name);
+  const std::int64_t numbers = kind.numbers ? class_count(c) : 0;
   Task out;
-  out.name = kSequenceClassification;
+  out.name = kind.name;
   out.inputs.push_back({"ids", DType::I32, {c.context}, c.vocabulary});
   if (classifier.types) out.inputs.push_back({"types", DType::I32, {c.context}, 2});
   if (classifier.mask) out.inputs.push_back({"mask", DType::I32, {c.context}, 2});
   if (classifier.last) out.inputs.push_back({"last", DType::I32, {}, c.context});
   out.inputs.push_back({"labels", DType::I32, {}, class_count(c), /*ignorable=*/true});
+  if (kind.numbers) out.inputs.back() = {"labels", DType::F32, {numbers}, 0, /*ignorable=*/true};
   out.tokens = c.context;
-  out.means = {{kLossMean}, {"accuracy", 0}};
-  out.measure = [logits_of = classifier.logits](const TaskValues& in,
-                                                const Pass& pass) -> Measured {
-    const Value logits = logits_of(in, pass), labels = in.at("labels");
-    return {{cross_entropy_mean(logits, labels), accuracy(logits, labels)}, {{"logits", logits}}};
+  out.means = kind.means();
+  out.measure = [logits_of = classifier.logits, measure = kind.measure](
+                    const TaskValues& in, const Pass& pass) -> Measured {
+    const Value logits = logits_of(in, pass);
+    return {measure(logits, in.at("labels")), {{"logits", logits}}};
   };
-  const auto samples = [c, classifier](const Dataset& data, DataPart part,
-                                       const SampleChoices& choices) {
+  const auto samples = [c, classifier, numbers](const Dataset& data, DataPart part,
+                                                const SampleChoices& choices) {
     const SampleFrame frame = classifier.frame(data.vocabulary);
     return labelled_texts(data, part,
                           {.context = c.context,
@@ -80,7 +121,8 @@ Task sequence_classification(const ModelConfig& c, TextClassifier classifier) {
                            .most = choices.most,
                            .types = classifier.types,
                            .mask = classifier.mask,
-                           .last = classifier.last});
+                           .last = classifier.last,
+                           .numbers = numbers});
   };
   out.train_samples = [samples](const Dataset& data, const SampleChoices& choices) {
     return samples(data, DataPart::Train, choices);
@@ -91,7 +133,7 @@ Task sequence_classification(const ModelConfig& c, TextClassifier classifier) {
   out.longest_sample = [frame = classifier.frame](const Dataset& data) {
     return longest_sample(data, frame(data.vocabulary).frame);
   };
-  out.judge = class_judge_of_rows;
+  out.judge = kind.judge;
   return out;
 }
 

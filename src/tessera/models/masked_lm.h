@@ -52,21 +52,20 @@ constexpr FamilyTask masked_task(const TaskKind& kind) {
 
 /// ModelFamily::tasks of a model whose samples have two parts.
 template <const MaskedModel& kModel>
-inline constexpr FamilyTask kMaskedTasks[] = {
-    masked_task<kModel, kModel.parts>(kPretraining),
-    masked_task<kModel, SampleParts::One>(kMaskedLm),
-    {kSequenceClassification,
-     [](const ModelConfig& config) {
-       return sequence_classification(config, encoder_classifier(config, kModel));
-     },
-     classifier_reads(kModel), find_classifier_problems, /*head=*/"classifier"},
-    {kTokenClassification,
-     [](const ModelConfig& config) { return encoder_token_classification(config, kModel); },
-     classifier_reads(), find_classifier_problems, /*head=*/"classifier"},
-    {kQuestionAnswering,
-     [](const ModelConfig& config) { return encoder_question_answering(config, kModel); },
-     question_reads(kModel), find_question_problems},
-};
+inline constexpr auto kMaskedTasks = joined(
+    std::array{masked_task<kModel, kModel.parts>(kPretraining),
+               masked_task<kModel, SampleParts::One>(kMaskedLm)},
+    text_tasks<encoder_classifier<kModel>>(classifier_reads(kModel), /*head=*/"classifier"),
+    std::array{FamilyTask{kTokenClassification,
+                          [](const ModelConfig& config) {
+                            return encoder_token_classification(config, kModel);
+                          },
+                          classifier_reads(), find_classifier_problems, /*head=*/"classifier"},
+               FamilyTask{kQuestionAnswering,
+                          [](const ModelConfig& config) {
+                            return encoder_question_answering(config, kModel);
+                          },
+                          question_reads(kModel), find_question_problems}});
 
 /// Of one that learns masked tokens alone: all but the first.
 template <const MaskedModel& kModel>

@@ -27,14 +27,12 @@ inline constexpr ReadField kSwiGluReads[] = {
     {"kv-heads"}, {"ffn-width", "0 is 8/3 x width, up to a multiple of 4"}};
 
 inline constexpr ReadField kRotaryLmReads[] = {{"tied-head"}, {"reset-attention-mask"}};
-inline constexpr FamilyTask kRotaryTasks[] = {{kCausalLm, causal_lm, kRotaryLmReads},
-                                              kCausalClassifier};
+inline constexpr auto kRotaryTasks = causal_tasks(kRotaryLmReads);
 
 /// Of families whose logits have a cap.
 inline constexpr ReadField kCappedReads[] = {{"logit-cap"}};
 inline constexpr auto kCappedLmReads = joined(kRotaryLmReads, kCappedReads);
-inline constexpr FamilyTask kCappedTasks[] = {{kCausalLm, causal_lm, kCappedLmReads},
-                                              kCausalClassifier};
+inline constexpr auto kCappedTasks = causal_tasks(kCappedLmReads);
 
 /// No biases, and a head of its own.
 void publish_rotary(ModelConfig& config);

@@ -32,7 +32,7 @@ struct TaskInput {
   DType dtype = DType::I32;
   Shape sample;             // of one sample, without the batch dim
   std::int64_t values = 0;  // of integers: they are from 0 to values - 1 ...
-  bool ignorable = false;   // ... or kIgnoredLabel
+  bool ignorable = false;   // ... or kIgnoredLabel; of f32: kIgnoredNumber
 };
 
 /// The inputs of a program, by name.

@@ -24,7 +24,7 @@ Task encoder_token_classification(const ModelConfig& c, const MaskedModel& model
     require_end_cut(out.frame, kTokenClassification);
     return out;
   };
-  Task out = sequence_classification(c, classifier);
+  Task out = text_classification(c, classifier);
   out.name = kTokenClassification;
   out.inputs.back().sample = {c.context};  // labels
   out.measure = [c, model](const TaskValues& in, const Pass& pass) -> Measured {

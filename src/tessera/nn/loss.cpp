@@ -28,6 +28,24 @@ Mean masked_mean(Value losses, Value mask) {
   return {sum_all(losses * mask), sum_all(mask)};  // [b, ...] -> scalars
 }
 
+Value counted_numbers(Value labels) {
+  return cast(not_equal(labels, labels.builder().constant(kIgnoredNumber, labels.dtype())),
+              DType::F32);
+}
+
+Value squared_error(Value x, Value y) {
+  const Value difference = x - y;
+  return difference * difference;
+}
+
+Value binary_cross_entropy(Value logits, Value labels) {
+  // Slopes at 0 are those of the formula: neither relu nor abs has them.
+  const Value negative = less(logits, logits.builder().constant(0.0, logits.dtype()));
+  const Value above = select(negative, logits * 0.0, logits),
+              away = select(negative, logits, -logits);
+  return above - logits * labels + log(exp(away) + 1.0);
+}
+
 Mean cross_entropy_mean(Value logits, Value labels) {
   const Scope scope(logits.builder(), "loss");
   const Value count = sum_all(counted_labels(labels));                         // [b, s] -> a scalar

@@ -19,6 +19,16 @@ struct Mean {
 /// sum(losses * mask) / sum(mask).
 Mean masked_mean(Value losses, Value mask);
 
+/// 1 where labels [...] of f32 are no kIgnoredNumber, else 0: a mask for masked_mean.
+Value counted_numbers(Value labels);
+
+/// (x - y)^2: masked_mean of it is torch's MSELoss.
+Value squared_error(Value x, Value y);
+
+/// -(labels log s + (1 - labels) log(1 - s)), s = sigmoid(logits), without a sigmoid: a large logit
+/// does not become infinite. Mean: torch's BCEWithLogitsLoss. Labels are f32 from 0 to 1.
+Value binary_cross_entropy(Value logits, Value labels);
+
 /// Mean cross-entropy of predicted classes. A label of kIgnoredLabel does not count. With a `mask`
 /// it is sum(loss * mask) / sum(mask), where both sums are over the labels that count, of the whole
 /// step: MindSpore's CrossEntropyLoss, but for the 1e-5 that it adds to sum(mask). If the logits

@@ -223,11 +223,12 @@ std::string config_text(const HubFamily& family, const ModelConfig& model,
   write_keys(family.keys, model, out);
   family.write(model, out);
   if (reads_field(model, "classes")) write_labels(model.classes, how.labels, out);
-  // What transformers takes for a label of several is what was trained, unless this says otherwise.
+  // transformers takes labels for one of several, and a single one for a number, unless this says
+  // otherwise.
   out.erase("problem_type");
   const FamilyTask& task = family_task(model);
   const FamilyTask* const usual = find_hub_task(family, task.hub_head, "");  // the library's row
-  if (!task.problem_type.empty() && (usual == nullptr || usual->name != task.name))
+  if (!task.problem_type.empty() && (usual == nullptr || usual->name != task.name || model.classes == 1))
     out["problem_type"] = std::string(task.problem_type);
   if (how.pad_token && family.ends_by_padding && has_head(model, TaskHead::SequenceClassification))
     out["pad_token_id"] = *how.pad_token;

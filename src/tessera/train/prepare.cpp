@@ -231,7 +231,6 @@ void Preparation::take_folder() {
   if (!pretrained_->parameters().empty())
     add_notice(notice_of_unread_first_value(run_->config, pretrained_->path()));
   compare_model(run_->config, *pretrained_, problems_);
-  check_problem_type(run_->config, *pretrained_, *run_->data, run_->notices, problems_);
   if (has_head(run_->config.model, TaskHead::SequenceClassification))
     problems_.gather([&] { require_same_padding(*pretrained_, run_->data->vocabulary); });
   begin_head_anew(pretrained_->config(), pretrained_->path(), *pretrained_);

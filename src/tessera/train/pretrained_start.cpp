@@ -1,16 +1,13 @@
 #include "tessera/train/pretrained_start.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "tessera/base/text.h"
 #include "tessera/checkpoint/checkpoint_manifest.h"
 #include "tessera/config/family_fields.h"
 #include "tessera/config/fields.h"
-#include "tessera/data/dataset.h"
 #include "tessera/models/causal_lm.h"
 #include "tessera/models/translation.h"
 #include "tessera/pretrained/hub_cache.h"
@@ -19,16 +16,6 @@
 namespace tessera {
 
 namespace {
-
-constexpr std::string_view kScores = "regression", kSeveralLabels = "multi_label_classification";
-
-bool are_numbers(const std::vector<std::string>& names) {
-  return std::ranges::all_of(names, [](const std::string& name) {
-    double number = 0;
-    const auto [end, failure] = std::from_chars(name.data(), name.data() + name.size(), number);
-    return failure == std::errc() && end == name.data() + name.size();
-  });
-}
 
 /// Ids of a vocabulary that is made of the data are other tokens than the folder's: its special
 /// tokens would be characters of the data. Those of the family follow the data's. Ids of a program
@@ -123,34 +110,6 @@ void compare_model(const RunConfig& config, const PretrainedModel& from, Problem
   if (has_made_tokens(config)) theirs.model.special_tokens = config.model.special_tokens;
   compare_model(config, {theirs, record_of(theirs), Vocabulary::bytes(), ""}, from.path(),
                 problems);
-}
-
-std::string problem_type(const PretrainedModel& from) {
-  const auto json = nlohmann::json::parse(from.json(), nullptr, /*allow_exceptions=*/false);
-  if (!json.is_object()) return "";
-  const auto found = json.find("problem_type");
-  return found == json.end() || !found->is_string() ? "" : found->get<std::string>();
-}
-
-void check_problem_type(const RunConfig& config, const PretrainedModel& from, const Dataset& data,
-                        std::vector<std::string>& notices, Problems& problems) {
-  const std::string_view learned = family_task(config.model).problem_type;
-  const std::string type = problem_type(from);
-  if (learned.empty() || type == learned) return;
-  if (type != kScores && type != kSeveralLabels) return;
-  const std::string where = text("'", from.path(), "' has the problem_type ", type);
-  if (type == kScores && from.config().classes == 1 && are_numbers(data.label_names)) {
-    problems.add(text(where, ": it predicts a score, and column '", config.label_column,
-                      "' has numbers. ", kScoresAreNoLabels,
-                      "; give a column of labels by label-column, or, if the numbers are names of ",
-                      "classes, write them as words"),
-                 Fault::Data);
-    return;
-  }
-  notices.push_back(text(where, type == kScores ? " (scores)" : " (several labels for a text)",
-                         "; this run learns one label per text, of which ",
-                         std::ssize(data.label_names),
-                         " are distinguished: ", label_names_text(data.label_names)));
 }
 
 void require_padding(const PretrainedModel& from, const Vocabulary& vocabulary) {

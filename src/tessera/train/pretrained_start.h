@@ -7,7 +7,6 @@
 
 namespace tessera {
 
-struct Dataset;
 class Vocabulary;
 
 /// Whether the run begins with a folder of Hugging Face's. Errors: Fault::Data: a folder that is
@@ -39,15 +38,6 @@ std::string notice_of_other_tokens(const RunConfig& config, const PretrainedMode
 /// A first value of weights that `config` asks for, where `path` has these weights: a notice. Empty:
 /// it asks for none.
 std::string notice_of_unread_first_value(const RunConfig& config, const std::string& path);
-
-/// problem_type of its config.json: "regression", ...; empty: it says none.
-std::string problem_type(const PretrainedModel& from);
-
-/// What a folder of scores or of several labels for a text (problem_type in its config.json) means
-/// for a run that learns one label of each: a notice. Errors, as problems: the model has one
-/// output, a score, and the labels are numbers.
-void check_problem_type(const RunConfig& config, const PretrainedModel& from, const Dataset& data,
-                        std::vector<std::string>& notices, Problems& problems);
 
 /// A classifier that finds the end of a text by its config's pad_token_id needs a tokenizer with
 /// the same padding: what the two read of a text that ends in it would differ. Errors: Fault::Data.

@@ -8,6 +8,7 @@
 #include "tessera/config/given_fields.h"
 #include "tessera/data/dataset.h"
 #include "tessera/data/images.h"
+#include "tessera/data/label_kind.h"
 #include "tessera/data/question_rows.h"
 #include "tessera/data/rows.h"
 #include "tessera/data/tagged_rows.h"
@@ -47,6 +48,7 @@ RowsChoice rows_choice(const RunConfig& config) {
                  .valid_paths = config.valid_data,
                  .columns = {config.text_column},
                  .label_column = config.label_column,
+                 .label_separator = config.label_separator,
                  .labels = family_task(config.model).labels,
                  .table = table_options(config),
                  .held_out = config.held_out};
@@ -107,10 +109,13 @@ void find_columns(RunConfig& config, bool may_lack_labels) {
     if (config.text_pair_column.empty()) config.text_pair_column = found->second;
   }
   if (config.label_column.empty()) {
-    const auto found = std::ranges::find_if(kUsualLabels, has);
-    const bool none = found == std::end(kUsualLabels);
-    if (none && !may_lack_labels) lacks("labels", "label-column", join(kUsualLabels));
-    config.label_column = none ? kUsualLabels[0] : *found;
+    std::vector<std::string_view> usual(std::begin(kUsualLabels), std::end(kUsualLabels));
+    const std::string_view own = family_task(config.model).labels->usual_column;
+    if (!own.empty()) usual.push_back(own);
+    const auto found = std::ranges::find_if(usual, has);
+    const bool none = found == usual.end();
+    if (none && !may_lack_labels) lacks("labels", "label-column", join(usual));
+    config.label_column = none ? usual.front() : *found;
   }
 }
 

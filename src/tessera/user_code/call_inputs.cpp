@@ -29,6 +29,11 @@ bool is_loss_label(std::string_view name) {
   return std::ranges::find(kLossLabels, name) != std::end(kLossLabels);
 }
 
+/// Of a text, not of its tokens.
+bool is_number_label(const TaskInput& input) {
+  return input.dtype == DType::F32 && input.ignorable;
+}
+
 /// "input_ids, attention_mask (not needed)"
 std::string read_text(const ModelCall& call) {
   std::vector<std::string> out;
@@ -124,10 +129,18 @@ HostTensor CallInputs::as_read(const Given& given) const {
     return out;
   }
   require(value.dtype() == input.dtype, given.name, " is ", value.type(), ", and the model reads ",
-          input.dtype == DType::I32 ? "whole numbers" : "f32", "; convert it");
+          input.dtype == DType::I32 ? "whole numbers" : "f32", "; convert it",
+          input.name == "labels" ? kTasksOfLabels : "");
+  if (is_number_label(input) && value.shape().ndim() == 1 && input.sample == Shape({1})) {
+    const float* const numbers = value.data<float>();
+    return HostTensor::of({value.numel(), 1}, std::vector<float>(numbers, numbers + value.numel()));
+  }
   require(value.shape().ndim() == input.sample.ndim() + 1, given.name, " is ", value.type(),
           ", and the model reads [batch", input.sample.ndim() == 0 ? "]" : ", length]",
           input.sample.ndim() == 2 ? " of patches, or [batch, channels, height, width]" : "");
+  require(!is_number_label(input) || value.shape()[1] == input.sample[0], given.name, " is ",
+          value.type(), ", and the model predicts ", input.sample[0],
+          " for each row; give as many, or open it with other classes");
   return value;
 }
 
@@ -147,7 +160,7 @@ void CallInputs::take_sizes() {
   };
   for (const auto& [name, given] : given_) {
     agree(sizes_.rows, given, 0, "rows", 0);
-    if (given.input.input.sample.ndim() != 1) continue;
+    if (given.input.input.sample.ndim() != 1 || is_number_label(given.input.input)) continue;
     const bool source = is_of_source(config_, name);
     agree(source ? sizes_.source : sizes_.length, given, 1, "tokens in a row",
           source ? most.source : most.length);
@@ -224,9 +237,11 @@ void CallInputs::fill(std::string_view name, const Shape& shape, std::span<std::
   const Given* const given = find(name);
   const std::int64_t rows = shape[0], in_row = shape.numel() / rows,
                      theirs = given == nullptr ? 0 : given->value.numel() / sizes_.rows;
-  if (given != nullptr && given->value.dtype() == DType::F32) {
-    std::ranges::fill(out, std::byte{0});
-    std::ranges::copy(given->value.bytes(), out.begin());
+  const auto input = std::ranges::find(task_.inputs, name, &TaskInput::name);
+  if (input != task_.inputs.end() && input->dtype == DType::F32) {
+    const std::span numbers(reinterpret_cast<float*>(out.data()), out.size() / sizeof(float));
+    std::ranges::fill(numbers, input->ignorable ? kIgnoredNumber : 0.0F);
+    if (given != nullptr) std::ranges::copy(given->value.bytes(), out.begin());
     return;
   }
   auto* const to = reinterpret_cast<std::int32_t*>(out.data());

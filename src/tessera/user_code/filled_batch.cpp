@@ -40,7 +40,7 @@ std::optional<double> usual_number(const TaskInput& input, bool labels) {
   if (input.name == "types") return 0;
   if (input.name == "mask") return 1;
   if (!labels || !is_label_of_loss(input)) return std::nullopt;
-  return input.dtype == DType::I32 ? kIgnoredLabel : 0;
+  return input.dtype == DType::I32 ? kIgnoredLabel : input.ignorable ? kIgnoredNumber : 0;
 }
 
 }  // namespace

@@ -188,8 +188,11 @@ class MapSamples final : public Samples {
                     const std::vector<std::optional<Drawn>>& samples, BatchInputs& batch) const {
     using Number = NumberOf<Value>;
     const auto known = std::ranges::find(options_.known, name, &TaskInput::name);
-    const bool ignorable = is_label(name) || (known != options_.known.end() && known->ignorable);
-    const auto nothing = ignorable ? static_cast<Number>(kIgnoredLabel) : Number{0};
+    const bool of_loss = known != options_.known.end() && known->ignorable;
+    constexpr bool kWhole = std::is_integral_v<Number>;
+    const auto nothing = of_loss && !kWhole          ? static_cast<Number>(kIgnoredNumber)
+                         : of_loss || is_label(name) ? static_cast<Number>(kIgnoredLabel)
+                                                     : Number{0};
     const std::span<Number> all = batch.fill_with<Number>(name, nothing);
     if (collated_ == nullptr && all.size() != samples.size() * numbers_of(of_first).size())
       fail(Fault::Data, "feature '", name, "' of the dataset's first sample is ",
@@ -200,7 +203,8 @@ class MapSamples final : public Samples {
     for (const std::optional<Drawn>& sample : samples) {
       if (sample) {
         const auto numbers = numbers_of(std::get<Value>(sample->features.at(name)));
-        if (numbers.size() != wanted) require_filled_up(name, *sample, wanted, ignorable, samples);
+        if (numbers.size() != wanted)
+          require_filled_up(name, *sample, wanted, nothing != Number{0}, samples);
         std::ranges::copy(numbers, to);
       }
       to += static_cast<std::ptrdiff_t>(wanted);

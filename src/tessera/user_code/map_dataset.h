@@ -113,7 +113,7 @@ struct MapSamplesOptions {
   bool held_out = false;  // behind the last are samples of which nothing counts
   std::int64_t most = 0;  // the first so many; 0: all
   /// What is known of features by their names: numbers are below `values`; behind the last sample
-  /// of those held out, what is ignorable is kIgnoredLabel.
+  /// of those held out, what is ignorable is kIgnoredLabel, or kIgnoredNumber.
   std::vector<TaskInput> known = {};
   std::vector<std::string> left_out = {};  // features of which nothing is read
   std::string notice = {};                 // Samples::notice

@@ -110,16 +110,18 @@ Value Model::read(const Batch& batch, const CallInput& asked) const {
           ", and the batch has ", names_of(batch.values()),
           "; give the dataset such a feature, or ",
           "compute with model.logits(ids) or layers of your own");
-  const Value value = batch[name];
+  Value value = batch[name];
   Shape wanted{value.shape().ndim() == 0 ? 0 : value.shape()[0]};
   for (const std::int64_t size : input.sample) wanted.push_back(size);
+  if (value.shape().ndim() == 1 && input.sample == Shape({1})) value = reshape(value, wanted);
   require(value.shape() == wanted && value.dtype() == input.dtype, "model(batch): feature '", name,
           "' is ", value.dtype(), value.shape(), ", and family ", config_.family, " with task ",
           task_.name, " reads ", input.dtype, wanted,
           value.shape() != wanted
               ? "; pad or cut it in the dataset's get(), or give another --seq-length"
           : input.dtype == DType::I32 ? "; give whole numbers"
-                                      : "; give fractions");
+                                      : "; give fractions",
+          value.dtype() != input.dtype && name == "labels" ? kTasksOfLabels : "");
   return value;
 }
 

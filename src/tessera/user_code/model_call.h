@@ -13,6 +13,11 @@
 
 namespace tessera {
 
+/// For messages about labels of another type.
+inline constexpr const char* kTasksOfLabels =
+    ", or open the model with the task of these labels: whole numbers are those of "
+    "sequence_classification, fractions those of regression or multi_label_classification";
+
 /// Something that model(batch) takes.
 struct CallInput {
   TaskInput input;

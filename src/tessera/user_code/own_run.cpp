@@ -42,8 +42,9 @@ constexpr std::string_view kIds[] = {"ids", "input_ids"};
 /// The input of a model that a feature is; nullptr: none.
 const CallInput* same_input(const ModelCall& call, const TaskInput& feature) {
   const CallInput* const same = find_input(call, feature.name);
+  const bool one = same != nullptr && same->input.sample == Shape({1}) && feature.sample == Shape();
   const bool fits = same != nullptr && same->input.dtype == feature.dtype &&
-                    same->input.sample.ndim() == feature.sample.ndim();
+                    (one || same->input.sample.ndim() == feature.sample.ndim());
   return fits ? same : nullptr;
 }
 
@@ -68,7 +69,7 @@ std::vector<RowsOfText> take_texts(std::vector<TaskInput>& inputs, const ModelCo
   RowsOfText own{{}, "--seq-length"}, source{{}, "--source-context"};
   for (TaskInput& input : inputs) {
     const CallInput* const same = same_input(call, input);
-    if (same == nullptr) continue;
+    if (same == nullptr || !is_token_row(same->input)) continue;
     const bool of_source = is_of_source(config, same->input.name);
     if (same->input.sample != Shape{of_source ? config.source() : config.context}) continue;
     input.sample = same->input.sample;
@@ -150,8 +151,14 @@ std::int64_t length_of(const IdLengths& lengths, std::initializer_list<std::stri
   return 0;
 }
 
-/// One above the greatest label; 0: samples have no label that is one number.
+/// One above the greatest label, or the fractions of one; 0: samples have neither.
 std::int64_t count_classes(const MapDataset& dataset) {
+  const Features first = sample_of(dataset, 0);
+  const auto labels = first.find("labels");
+  if (labels == first.end()) return 0;
+  if (std::holds_alternative<float>(labels->second)) return 1;
+  if (const auto* const row = std::get_if<std::vector<float>>(&labels->second))
+    return std::ssize(*row);
   if (dataset.in_order()) return 0;
   std::int64_t out = 0;
   each_sample(dataset, [&](std::int64_t, const Features& sample) {

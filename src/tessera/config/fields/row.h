@@ -28,6 +28,6 @@ inline constexpr std::string_view kMixed = "with --mixed-precision, --bf16 or --
                                   kScaled = "with --fp16", kTokenFiles = "with token files",
                                   kOfTypes = "with --tokenizer-type", kRows = "with --text-column",
                                   kLabels =
-                                      "with --task sequence_classification or token_classification";
+                                      "with --task sequence_classification or another on labels";
 
 }  // namespace tessera::rows

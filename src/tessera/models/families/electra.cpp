@@ -16,7 +16,7 @@ constexpr MaskedModel kElectraModel = {
 };
 
 constexpr auto kElectraTasks = [] {
-  auto out = std::to_array(kMaskedTasks<kElectraModel>);
+  auto out = kMaskedTasks<kElectraModel>;
   out[0].make = [](const ModelConfig& config) { return replaced_tokens(config, kElectraModel); };
   out[0].reads = kReplacedTokensReads;
   out[0].find_problems = find_replaced_token_problems;

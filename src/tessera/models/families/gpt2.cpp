@@ -7,7 +7,7 @@ namespace tessera {
 
 namespace {
 
-constexpr FamilyTask kGpt2Tasks[] = {{kCausalLm, causal_lm, kGptLmReads}, kCausalClassifier};
+constexpr auto kGpt2Tasks = causal_tasks(kGptLmReads);
 
 }  // namespace
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr ReadField kOptOwnReads[] = {{"ffn-width"}, {"positions"}, {"bias"}};
 constexpr auto kOptReads = joined(kDecoderReads, kOptOwnReads);
-constexpr FamilyTask kOptTasks[] = {{kCausalLm, causal_lm, kGptLmReads}, kCausalClassifier};
+constexpr auto kOptTasks = causal_tasks(kGptLmReads);
 
 }  // namespace
 

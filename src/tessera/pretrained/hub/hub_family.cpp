@@ -97,6 +97,28 @@ std::string_view hub_class_of(const HubFamily& family, const ModelConfig& config
        join(tasks));
 }
 
+namespace {
+
+/// problem_type of config.json, or what transformers takes it for; empty: whatever the labels are.
+std::string problem_type(const HubFamily& family, const HubConfig& config, TaskHead head) {
+  const HubJson* const said = config.find("problem_type");
+  const bool known = std::ranges::any_of(family.family->tasks, [&](const FamilyTask& task) {
+    return task.hub_head == head && !task.problem_type.empty();
+  });
+  if (!known) return "";
+  if (said == nullptr || said->is_null())
+    return read_labels(config).count == 1 ? std::string(kRegression.problem_type) : "";
+  std::vector<std::string> types;
+  for (const FamilyTask& task : family.family->tasks) {
+    if (task.hub_head != head || task.problem_type.empty()) continue;
+    if (*said == std::string(task.problem_type)) return std::string(task.problem_type);
+    types.emplace_back(task.problem_type);
+  }
+  config.refuse("problem_type", text("the family learns ", join(types), "; give one of them"));
+}
+
+}  // namespace
+
 const FamilyTask* find_hub_task(const HubFamily& family, TaskHead head,
                                 std::string_view problem_type) {
   const FamilyTask* first = nullptr;
@@ -118,12 +140,10 @@ HubTask task_in_hub(const HubFamily& family, const HubConfig& config, TaskGiven 
   const auto is_text = [](const HubJson& name) { return name.is_string(); };
   if (!named.is_array() || !std::ranges::all_of(named, is_text))
     config.refuse("architectures", "it must be a list of names of classes");
-  const HubJson* const type = config.find("problem_type");
   for (const FamilyTask& task : family.family->tasks) {
     for (const HubClass& its : family.classes) {
       if (its.head != task.hub_head || !is_named(its.name)) continue;
-      return {find_hub_task(family, task.hub_head,
-                            type != nullptr && is_text(*type) ? type->get<std::string>() : ""),
+      return {find_hub_task(family, task.hub_head, problem_type(family, config, task.hub_head)),
               &its};
     }
   }
