@@ -27,6 +27,7 @@
 #include "tessera/planner/plan_file.h"
 #include "tessera/report/planned_pipeline.h"
 #include "tessera/report/report.h"
+#include "tessera/train/dialogue_data.h"
 #include "tessera/train/row_data.h"
 #include "tessera/train/run_data.h"
 #include "tessera/train/run_source.h"
@@ -160,6 +161,7 @@ RunConfig asked_run(ParsedFlags& parsed, const PlanRequest& request, Problems& p
   agree_on_choices(config, nullptr, problems);
   const InitModel init = take_init_model(config, problems, notices);
   if (!config.data.empty()) leave_open_to_rows(config, false);
+  find_dialogues(config);
   complete(config);
   problems.gather([&] { find_columns(config); });
   // The planner and searches share out devices in ways of their own.

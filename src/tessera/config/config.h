@@ -19,6 +19,7 @@
 
 #include "tessera/checkpoint/checkpoint_names.h"
 #include "tessera/config/problems.h"
+#include "tessera/data/dialogue_choices.h"
 #include "tessera/data/packing.h"
 #include "tessera/device/isa.h"
 #include "tessera/files/table_file.h"
@@ -76,6 +77,8 @@ struct RunConfig {
   std::string data_format{kDataFormats[0]};
   bool skip_bad_rows = false;         // of tables: rows that do not fit are left out, however many
   std::string packing{kPackings[0]};  // of documents in tables
+  std::string chat_loss{kDialogueLosses[0]}, long_dialogues{kLongDialogues[0]};
+  std::string chat_date = "2024-07-26";
   std::string bucket_lengths;         // "32,64"; empty: none
   SampleOrder sample_order = SampleOrder::ShuffledWindows;
   double held_out = 0.1;

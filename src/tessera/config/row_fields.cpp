@@ -75,6 +75,13 @@ void find_row_problems(const RunConfig& config, Problems& problems) {
                "texts, or leave it out"),
           {name, "text-column"});
   }
+  for (const std::string_view name : data_fields(rows::kDialogues)) {
+    const auto given = config.given.find(name);
+    if (given != config.given.end())
+      problems.add(text(given->second, " does nothing without dialogues; give JSON lines with ",
+                        "messages, or leave it out"),
+                   {name});
+  }
 }
 
 }  // namespace tessera

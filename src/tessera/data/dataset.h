@@ -48,6 +48,8 @@ struct Texts {
       held_out_files;   // the second of what is held out as files of its own
   RowTokens rows = {};  // of tables (data/rows.h) and tagged words (data/tagged_rows.h)
   std::vector<RowLabel> labels = {};  // of each row; empty: rows have none
+  /// Of each token 1 where it is to be predicted, else 0; empty: all are.
+  std::vector<std::uint8_t> counts = {};
 };
 
 struct EncodedQuestions;  // data/question_rows.h

@@ -105,7 +105,10 @@ class DocumentSamples final : public Samples {
         const std::span<const std::int32_t> tokens = documents_[static_cast<std::size_t>(document)];
         const auto n = static_cast<std::size_t>(positions_of(tokens));
         std::ranges::copy(tokens.first(n), ids.subspan(row + at).begin());
-        std::ranges::copy(tokens.subspan(1, n), labels.subspan(row + at).begin());
+        const std::span<const std::uint8_t> counts = counts_[static_cast<std::size_t>(document)];
+        for (std::size_t t = 0; t < n; ++t) {
+          if (counts.empty() || counts[t + 1] != 0) labels[row + at + t] = tokens[t + 1];
+        }
         place(n);
       });
       place(static_cast<std::size_t>(width) - at);
@@ -124,6 +127,7 @@ class DocumentSamples final : public Samples {
       const std::span<const std::int32_t> tokens = rows.text(texts.tokens.all(), row, 0);
       if (tokens.size() < 2) continue;  // nothing is to be predicted
       documents_.push_back(tokens);
+      counts_.push_back(counts_of(texts, tokens));
       lengths.push_back(positions_of(tokens));
       cut_ += std::ssize(tokens) - 1 > options_.context;
       positions_ += lengths.back();
@@ -136,6 +140,13 @@ class DocumentSamples final : public Samples {
       return {part_, lengths, options_.seed, options_.most, options_.buckets};
     packs_ = best_fit_decreasing(lengths, options_.context);
     return {part_, std::ssize(packs_), options_.seed, options_.most};
+  }
+  /// Texts::counts of a row's tokens.
+  static std::span<const std::uint8_t> counts_of(const Texts& texts,
+                                                 std::span<const std::int32_t> tokens) {
+    if (texts.counts.empty()) return {};
+    const auto begin = static_cast<std::size_t>(tokens.data() - texts.tokens.all().data());
+    return std::span(texts.counts).subspan(begin, tokens.size());
   }
   std::int64_t positions_of(std::span<const std::int32_t> tokens) const {
     return std::min(std::ssize(tokens) - 1, options_.context);
@@ -155,7 +166,8 @@ class DocumentSamples final : public Samples {
   DataPart part_;
   bool some_train_;
   std::vector<std::span<const std::int32_t>> documents_;
-  std::vector<std::vector<std::int64_t>> packs_;  // of Packing::Bfd: documents of each sample
+  std::vector<std::span<const std::uint8_t>> counts_;  // of each; empty: all tokens count
+  std::vector<std::vector<std::int64_t>> packs_;       // of Packing::Bfd: documents of each sample
   std::int64_t cut_ = 0, positions_ = 0;
   PartOrder order_;
 };

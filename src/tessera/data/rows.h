@@ -2,9 +2,11 @@
 /// Rows of tables as data: texts that are documents, pairs of a source and a target, or texts with
 /// a label.
 
+#include <ctime>
 #include <string>
 #include <vector>
 
+#include "tessera/data/dialogue_choices.h"
 #include "tessera/data/row_labels.h"
 #include "tessera/files/table_file.h"
 #include "tessera/token_files/token_stream.h"
@@ -14,6 +16,14 @@ namespace tessera {
 struct Dataset;
 class Vocabulary;
 struct VocabularyChoice;
+
+/// How dialogues are read (data/dialogue_rows.h).
+struct DialogueRules {
+  DialogueLoss loss = DialogueLoss::Answers;
+  bool cut_long = false;     // those longer than the context, which is else an error
+  std::int64_t context = 0;  // positions of a sample; 0: not known
+  std::tm day = {};          // of strftime_now
+};
 
 /// Which texts of which files.
 struct RowsChoice {
@@ -36,6 +46,7 @@ struct RowsChoice {
   bool tests = false;
   /// False: labels are not looked at, as rows to predict need none; all rows have kIgnoredLabel.
   bool reads_labels = true;
+  DialogueRules dialogues = {};
   bool some_without_answer = false;  // of questions to test on: the model may find none
 
   /// How many of `count` rows of `paths` train.

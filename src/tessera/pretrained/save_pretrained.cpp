@@ -263,7 +263,7 @@ bool is_shard_name(std::string_view name) {
 bool is_of_export(std::string_view name) {
   name = name.substr(0, name.find(".partial-"));
   constexpr std::string_view kOfModel[] = {kHubConfigFile, kHubWeights, kHubIndex,
-                                           "generation_config.json", "chat_template.jinja"};
+                                           "generation_config.json"};
   return std::ranges::find(kOfModel, name) != std::end(kOfModel) || is_shard_name(name) ||
          tokenizer::is_tokenizer_file(name);
 }

@@ -50,7 +50,7 @@ nlohmann::ordered_json ordered_object(const std::string& bytes, const std::strin
 /// is put down in tokenizer_config.json, because config.json is the model's and not recorded.
 void read_companions(const std::string& folder, TokenizerFiles& out) {
   const auto path_of = [&](const char* name) { return (fs::path(folder) / name).string(); };
-  for (const char* const name : {kConfigJson, kSpecialMapJson, kAddedTokensJson}) {
+  for (const char* const name : {kConfigJson, kSpecialMapJson, kAddedTokensJson, kChatTemplate}) {
     if (is_file(path_of(name))) out[name] = read_file(path_of(name));
   }
   if (!is_file(path_of("config.json"))) return;

@@ -16,12 +16,13 @@ inline constexpr const char *kTokenizerJson = "tokenizer.json", *kVocabTxt = "vo
                             *kSentencePiece = "tokenizer.model",
                             *kConfigJson = "tokenizer_config.json",
                             *kSpecialMapJson = "special_tokens_map.json",
-                            *kAddedTokensJson = "added_tokens.json";
+                            *kAddedTokensJson = "added_tokens.json",
+                            *kChatTemplate = "chat_template.jinja";
 
 /// Of all files that there can be.
-inline constexpr const char* kTokenizerFileNames[] = {kTokenizerJson,  kVocabTxt,       kVocabJson,
-                                                      kMergesTxt,      kSentencePiece,  kConfigJson,
-                                                      kSpecialMapJson, kAddedTokensJson};
+inline constexpr const char* kTokenizerFileNames[] = {
+    kTokenizerJson, kVocabTxt,       kVocabJson,       kMergesTxt,   kSentencePiece,
+    kConfigJson,    kSpecialMapJson, kAddedTokensJson, kChatTemplate};
 
 /// Whether a file of this name in a folder may be a tokenizer's: these, and other names of a
 /// .model.

@@ -15,7 +15,8 @@
 namespace tessera {
 
 /// The files that make a tokenizer, by what they are: "tokenizer.json", "tokenizer_config.json",
-/// "special_tokens_map.json", "vocab.txt", "vocab.json", "merges.txt", "tokenizer.model".
+/// "special_tokens_map.json", "vocab.txt", "vocab.json", "merges.txt", "tokenizer.model",
+/// "chat_template.jinja".
 using TokenizerFiles = std::map<std::string, std::string>;
 
 /// Ids of tokens with a role. Those that `tokenizer_config.json` and `special_tokens_map.json`

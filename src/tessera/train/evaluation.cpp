@@ -1,4 +1,5 @@
 #include "tessera/train/evaluation.h"
+#include "tessera/train/dialogue_data.h"
 
 #include <algorithm>
 #include <array>
@@ -281,7 +282,10 @@ Evaluation prepare_evaluation(const std::string& path, const RunConfig& asked, s
   config.bucket_lengths.clear();
   config.epochs = 0;
   take_data_format(config, asked);
-  if (out.pretrained) find_columns(config, /*may_lack_labels=*/true);
+  if (out.pretrained) {
+    find_dialogues(config);
+    find_columns(config, /*may_lack_labels=*/true);
+  }
   config = on_devices_of(config, asked, batch);
   Problems problems;
   problems.add(tessera::problems(config.parallel, config.model));

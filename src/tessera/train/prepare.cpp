@@ -12,6 +12,7 @@
 #include "tessera/models/family.h"
 #include "tessera/token_files/token_files.h"
 #include "tessera/train/compare_runs.h"
+#include "tessera/train/dialogue_data.h"
 #include "tessera/train/pretrained_start.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/row_data.h"
@@ -110,6 +111,7 @@ void Preparation::open_beginning() {
 }
 
 void Preparation::complete_fields() {
+  find_dialogues(config_);
   given_ = config_;
   complete(config_);
   problems_.gather([&] { find_columns(config_); });

@@ -7,6 +7,7 @@
 #include "tessera/config/fields/row.h"
 #include "tessera/config/given_fields.h"
 #include "tessera/data/dataset.h"
+#include "tessera/data/dialogue_rows.h"
 #include "tessera/data/images.h"
 #include "tessera/data/label_kind.h"
 #include "tessera/data/question_rows.h"
@@ -14,6 +15,7 @@
 #include "tessera/data/tagged_rows.h"
 #include "tessera/files/other_kinds.h"
 #include "tessera/token_files/token_files.h"
+#include "tessera/train/dialogue_data.h"
 
 namespace tessera {
 
@@ -70,8 +72,12 @@ constexpr RowsReader kReaders[] = {
     {RowsKind::Tables, load_rows, load_rows, rows_digest},
     {RowsKind::TaggedWords, load_tagged_rows, load_tagged_rows, tagged_rows_digest},
     {RowsKind::Questions, load_questions, load_questions, questions_digest}};
+constexpr RowsReader kDialogueReader = {RowsKind::None, load_dialogues, load_dialogues,
+                                        dialogues_digest};
 
-const RowsReader& reader_of(const RunConfig& config) {
+/// Of the rows at `paths`.
+const RowsReader& reader_of(const RunConfig& config, const std::vector<std::string>& paths) {
+  if (are_dialogues(config, paths)) return kDialogueReader;
   return *std::ranges::find(kReaders, rows_of(config.model), &RowsReader::kind);
 }
 
@@ -143,10 +149,15 @@ Dataset load_row_data(const RunConfig& config, const KnownModel& model) try {
   refuse_given(config, {"reset-position-ids", "reset-attention-mask"}, kWhat,
                "packing bfd does both");
   RowsChoice choice = rows_choice(config);
+  const RowsReader& reader = reader_of(config, config.data);
+  if (&reader == &kDialogueReader)
+    choice.dialogues = dialogue_rules(config);
+  else
+    refuse_given(config, data_fields(rows::kDialogues), "texts of a column",
+                 "leave it out, or give dialogues");
   choice.known_labels = model.labels;
   choice.keeps_labels = model.keeps_labels;
   choice.classes = config.model.classes;
-  const RowsReader& reader = reader_of(config);
   return model.vocabulary != nullptr ? reader.load(choice, *model.vocabulary)
                                      : reader.make(choice, vocabulary_choice(config));
 } catch (const Error& error) {
@@ -163,11 +174,13 @@ Dataset load_test_rows(const RunConfig& config, const Dataset& trained, bool rea
   choice.reads_labels = reads_labels;
   const EncodedQuestions* const questions = trained.questions();
   choice.some_without_answer = questions != nullptr && questions->some_without;
-  return reader_of(config).load(choice, trained.vocabulary);
+  const RowsReader& reader = reader_of(config, config.test_data);
+  if (&reader == &kDialogueReader) choice.dialogues = dialogue_rules(config);
+  return reader.load(choice, trained.vocabulary);
 }
 
 std::string row_digest(const RunConfig& config, VocabularyKind) {
-  return reader_of(config).digest(rows_choice(config));
+  return reader_of(config, config.data).digest(rows_choice(config));
 }
 
 bool rows_fit(const Dataset& data, const RunConfig& config, const Task& task, Problems& problems) {

@@ -28,6 +28,9 @@ mrpc() {  # COUNT, in GLUE's own form
 mkdir -p glue/mrpc && mrpc 24 >glue/mrpc/train.tsv && mrpc 8 >glue/mrpc/dev.tsv
 { echo 'review,stars'; for ((i = 0; i < 40; i++)); do echo "\"a review $(number $i), of some words that are long enough\",$((i % 5))"; done; } >reviews.csv
 for ((i = 0; i < 40; i++)); do echo "{\"dialogue\": \"A: are there $(number $i) words? B: yes\", \"summary\": \"$(number $i) words\"}"; done >train.jsonl
+for ((i = 0; i < 20; i++)); do
+  echo "{\"messages\": [{\"role\": \"user\", \"content\": \"Is $(number $i) odd?\"}, {\"role\": \"assistant\", \"content\": \"Ask $i.\"}]}"
+done >chat.jsonl
 for ((i = 0; i < 60; i++)); do echo "{\"text\": \"The words $(number $i) are in a book. Others $i are not. It goes on so.\"}"; done >books.jsonl
 for file in eng.train eng.testa; do
   for ((i = 0; i < 12; i++)); do printf -- 'Anna NNP B-NP B-PER\nsees VBZ B-VP O\nword NN B-NP O\nin IN B-PP O\nRome NNP B-NP B-LOC\n. . O O\n\n'; done >$file
@@ -98,6 +101,10 @@ hub() {
 of_hub() { echo "$HOME/.cache/huggingface/hub/models--$1/snapshots/0123"; }
 hub gpt2 --family gpt2 --context 256 --data my.txt --tokenizer-name-or-path gpt2/ || return 1
 cp gpt2/* "$(of_hub gpt2)"
+hub Qwen/Qwen2.5-0.5B-Instruct --family qwen2 --context 512 --data my.txt --tokenizer-name-or-path gpt2/ || return 1
+cp gpt2/* "$(of_hub Qwen--Qwen2.5-0.5B-Instruct)"
+echo "{% for m in messages %}{{ m.role + ': ' + m.content + '\n' }}{% endfor %}{% if add_generation_prompt %}{{ 'assistant: ' }}{% endif %}" \
+  >"$(of_hub Qwen--Qwen2.5-0.5B-Instruct)/chat_template.jinja"
 # A folder would hide the model of that name: only pages that name its files have it.
 [ "${TOKENIZER_GPT2-}" = yes ] || rm -r gpt2
 for name in bert-base-uncased bert-base-cased; do

@@ -1,0 +1,51 @@
+#pragma once
+/// Dialogues as tokens, and which of them a model learns.
+
+#include <cstdint>
+#include <ctime>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tessera/chat/template_files.h"
+#include "tessera/data/dialogue_choices.h"
+#include "tessera/data/dialogues.h"
+
+namespace tessera {
+
+class Tokenizer;
+
+/// "2024-07-26" as a time, its midnight. Errors: Fault::Usage: no such day.
+std::tm day_of(const std::string& date);
+
+struct DialogueTokens {
+  std::vector<std::int32_t> ids;
+  std::vector<std::uint8_t> counts;  // of each: 1: it is learned
+};
+
+/// The variables of a template: the tokenizer's bos_token and so on, and what `dialogue` has.
+nlohmann::ordered_json chat_variables(const Dialogue& dialogue, const Tokenizer& tokenizer);
+
+/// A dialogue's tokens are those of its whole text, as the template writes it; special tokens in it
+/// are theirs, and none is added. Answers are what {% generation %} blocks write; of a template
+/// without them, what a message of the assistant adds to the text of those before it with
+/// add_generation_prompt. A token with a part of an answer is one of the answer.
+class DialogueEncoder {
+ public:
+  /// The tokenizer outlives it. Errors: as of ChatTemplates::of.
+  DialogueEncoder(const Tokenizer& tokenizer, DialogueLoss loss, const std::tm& day);
+  /// Errors: Fault::Data: what the template raises; answers that are not found so.
+  DialogueTokens encode(const Dialogue& dialogue) const;
+
+ private:
+  using Spans = std::vector<std::pair<std::size_t, std::size_t>>;
+  Spans answers(const Dialogue& dialogue, const RenderedChat& whole) const;
+  RenderedChat render(const Dialogue& dialogue, std::size_t messages, bool prompt) const;
+
+  const Tokenizer& tokenizer_;
+  ChatTemplates templates_;
+  DialogueLoss loss_;
+  std::tm day_;
+};
+
+}  // namespace tessera
