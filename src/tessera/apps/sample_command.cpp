@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <new>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <system_error>
 
+#include "tessera/apps/chat_session.h"
 #include "tessera/apps/found_run.h"
 #include "tessera/apps/sample_request.h"
 #include "tessera/apps/sample_source.h"
@@ -172,7 +174,11 @@ WritingSource open_source(SampleRequest& request, RunConfig& config, Problems& p
   fit_to_task(request, writing, config.model, problems);
   std::vector<std::string> prompts;
   std::vector<Beginning> beginnings;
-  if (problems.empty())
+  if (request.chat && writing.source > 0)
+    problems.add(text("--chat needs a decoder, and family ", config.model.family,
+                      " writes from a source; leave it out"));
+  if (request.chat) problems.gather([&] { ChatForm{model.vocabulary}; });
+  if (problems.empty() && !request.chat)
     problems.gather([&] {
       const std::vector<GivenText> given =
           request.texts_flag.empty() ? std::vector<GivenText>{{request.prompt, "--prompt"}}
@@ -185,8 +191,9 @@ WritingSource open_source(SampleRequest& request, RunConfig& config, Problems& p
         beginnings.insert(beginnings.end(), static_cast<std::size_t>(request.samples), each);
     });
   problems.raise();
-  if (model.pretrained) shorten_context(config.model, writing, beginnings, request.options.tokens);
-  request.rows = std::min(request.rows, most_alike(beginnings));
+  if (model.pretrained && !request.chat)
+    shorten_context(config.model, writing, beginnings, request.options.tokens);
+  request.rows = request.chat ? 1 : std::min(request.rows, most_alike(beginnings));
   request.notices.insert(request.notices.end(), model.notices.begin(), model.notices.end());
   return {std::move(model), writing, std::move(prompts), std::move(beginnings),
           output_file(request.output)};
@@ -257,7 +264,9 @@ int sample_on(Communicator* launched, SampleRequest request, Console& console) {
     if (rank > 0) return group.follow();
     naming_intact(request.checkpoint, kSampleWords, {}, [&] { load_model(group, source->model); });
     TextModel model(group, source->writing);
-    write_asked(model, *source, request, console);
+    request.chat ? chat(model, source->model.vocabulary, request, std::cin,
+                        isatty(STDIN_FILENO) != 0, console)
+                 : write_asked(model, *source, request, console);
     group.stop();
   });
   return 0;

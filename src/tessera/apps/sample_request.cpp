@@ -27,6 +27,7 @@ std::vector<Flag> own_flags() {
        false,
        "",
        true},
+      {"chat", {}, "", "answer the lines of standard input, with the chat template", "", false},
       {"prompts", {}, "FILE", "prompts, one per line, instead of --prompt"},
       {"input", {}, "FILE", "for translations: the same as --prompts"},
       {"samples", {"num-return-sequences"}, "N", "texts per prompt [1]"},
@@ -171,6 +172,13 @@ SampleRequest read_sample_request(const Arguments& arguments, const OwnFamilies&
                      : text("several checkpoints: ", join(paths), "; give one"));
   }
   read_texts(parsed, out);
+  out.chat = parsed.take_switch("chat");
+  const bool others = out.prompt_given || !out.texts_flag.empty() || !out.output.empty() ||
+                      out.samples > 1 || out.options.beams > 1;
+  if (out.chat && others)
+    problems.add(
+        "--chat reads prompts from standard input and draws an answer for each; leave "
+        "--prompt, --prompts, --input, --output, --samples and --beams out");
   out.command.devices_given = parsed.find("devices") != nullptr;
   out.command.config = configure(parsed, problems, out.notices, families);
   return out;
