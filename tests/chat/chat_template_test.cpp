@@ -58,7 +58,8 @@ TEST(ChatTemplate, RefusesWithThePlace) {
        "t, line 1, column 15: {% for ... recursive %} is not supported"},
       {"{{ (s|safe).strip() }}",
        "t, line 1, column 18: strip() of a text marked safe is not supported"},
-      {"{{ 'ŉ' | upper }}", "t, line 1, column 11: the capital of 'ŉ' (U+0149) is not supported"},
+      {"{{ 'straße' | upper }}",
+       "t, line 1, column 16: the capital of 'ß' (U+00DF) is not supported"},
       {"{{ strftime_now('%Q') }}", "t, line 1, column 16: strftime_now: '%Q' is not supported"},
       {"{{ 99999999999999999999 }}",
        "t, line 1, column 4: the number 99999999999999999999 is too large; it is not supported"},
@@ -67,6 +68,9 @@ TEST(ChatTemplate, RefusesWithThePlace) {
       {"{% for i in l %}{{ loop.cycle(1, 2) }}{% endfor %}",
        "t, line 1, column 24: 'loop.cycle' is not supported"},
       {"{{ d.items }}", "t, line 1, column 1: a function is printed"},
+      {"{% for i in l %}{{ x }}{% endfor %}{% set x = 1 %}",
+       "t, line 1, column 20: 'x' is read in a block before {% set x %} outside of blocks has set "
+       "it; rename the second"},
       {"{{ cycler(1) }}", "t, line 1, column 4: 'cycler' is not supported"},
       // What is wrong in Jinja, too.
       {"{{ nothing.at.all }}", "t, line 1, column 11: 'at' of 'nothing', which is not defined"},
@@ -133,6 +137,14 @@ TEST(ChatTemplate, HostileOnesEnd) {
 
 TEST(ChatTemplate, ALongTemplateOfShortBlocksRuns) {
   EXPECT_EQ(made(times(20000, "{% if x %}{{ x }}{% endif %}\n")).size(), 20000u);
+}
+
+TEST(ChatTemplate, VariablesThatAreSetAndHandedOver) {
+  EXPECT_EQ(made("{{ x }}{% for i in l %}{{ x }}{% endfor %}{% set x = 1 %}{{ x }}"), "3331");
+  EXPECT_EQ(made("{% set x = 1 %}{% for i in l %}{{ x }}{% endfor %}"), "11");
+  EXPECT_EQ(made("{% if d.b %}{% set x = 1 %}{% endif %}{% for i in l %}{{ x }}{% endfor %}"),
+            "33");
+  EXPECT_EQ(made("{% macro f() %}{{ x }}{% endmacro %}{% set x = 1 %}{{ f() }}"), "1");
 }
 
 TEST(ChatTemplate, GenerationInAMacroHasNoPlace) {

@@ -33,15 +33,26 @@ void append_lower(std::string& out, char32_t c) {
   for (const char32_t small : lower_case(c)) append_utf8(out, small);
 }
 
+/// Its capital, or that at the beginning of a word, is several characters, another character than
+/// the library says, or one of two.
+bool has_odd_capital(char32_t c) {
+  constexpr CodePointRange kOdd[] = {{0xDF, 0xDF},     {0x1C4, 0x1CC},   {0x1F1, 0x1F3},
+                                     {0x345, 0x345},   {0x10D0, 0x10FF}, {0x1F80, 0x1FFF},
+                                     {0x2170, 0x217F}, {0x24D0, 0x24E9}};
+  return std::ranges::any_of(
+      kOdd, [&](const CodePointRange& range) { return c >= range.first && c <= range.last; });
+}
+
 void append_upper(std::string& out, char32_t c) {
   if (c < 0x80) {
     out += static_cast<char>(is_small(c) ? c - 32 : c);
     return;
   }
   const Category category = category_of(c);
-  if (category != Category::Ll && category != Category::Lt) return append_utf8(out, c);
+  const bool odd = has_odd_capital(c);
+  if (!odd && category != Category::Ll && category != Category::Lt) return append_utf8(out, c);
   const char32_t capital = upper_case(c);
-  if (capital == c || lower_case(capital) != std::u32string(1, c)) {
+  if (odd || capital == c || lower_case(capital) != std::u32string(1, c)) {
     std::string shown;
     append_utf8(shown, c);
     bad("the capital of '", shown, "' (", code_point_text(c), ") is not supported");

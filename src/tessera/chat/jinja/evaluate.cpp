@@ -92,7 +92,14 @@ Value Evaluator::evaluate(const Expression& e, Scope& scope) {
 }
 
 Value Evaluator::name(const Expression& e, Scope& scope) {
-  if (const Value* const value = find(e.symbol, scope)) return *value;
+  if (const Value* const value = find(e.symbol, scope)) {
+    const bool handed_over = !globals_.values.empty() && value >= &globals_.values.front().second &&
+                             value <= &globals_.values.back().second;
+    if (handed_over && syntax_.set_first[static_cast<std::size_t>(e.symbol)])
+      bad("'", e.name, "' is read in a block before {% set ", e.name, " %} outside of blocks has ",
+          "set it; rename the second");
+    return *value;
+  }
   if (is_function(e.name)) {
     auto made = std::make_unique<FunctionValue>();
     made->name = e.name;

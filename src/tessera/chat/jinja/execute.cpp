@@ -89,15 +89,16 @@ Evaluator::Flow Evaluator::for_(const Statement& s, Scope& scope) {
   Value self;
   self.kind = Kind::Loop;
   self.loop = &loop;
-  bool any = false;
+  bool any = false;  // as Jinja has it: a body that ran to its end
   while (loop.advance()) {
-    any = true;
     heap_.spend(1);
     Scope& own = inner(scope);
     put(s.symbol, self, own);
     at_ = s.place;
     assign(s.target, *loop.now, own);
-    if (body(s.bodies[0], own) == Flow::Break) break;
+    const Flow flow = body(s.bodies[0], own);
+    any = any || flow == Flow::On;
+    if (flow == Flow::Break) break;
   }
   if (any || s.bodies.size() < 2) return Flow::On;
   return body(s.bodies[1], inner(scope));

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "tessera/chat/jinja/expression_parser.h"
+#include "tessera/chat/jinja/set_first.h"
 
 namespace tessera::jinja {
 
@@ -20,6 +21,7 @@ class Parser {
     out.body = body({}, Place{});
     out.symbols = in_.symbols();
     out.has_generation = has_generation_;
+    out.set_first = symbols_set_first(out.body, out.symbols.size());
     return out;
   }
 

@@ -87,6 +87,9 @@ struct Syntax {
   Body body;
   std::vector<std::string> symbols;  // the names that it uses, by number
   bool has_generation = false;
+  /// Of each symbol: the template sets it outside of blocks before it reads it there. In Jinja, a
+  /// block that reads it earlier does not see a variable of that name which was handed over.
+  std::vector<bool> set_first;
 };
 
 }  // namespace tessera::jinja
