@@ -9,7 +9,7 @@
 /// Checkpoints: the whole state of a run as logical tensors, written so that a crash at any moment
 /// leaves the last one intact, and checked against hashes whenever bytes are read back.
 ///
-/// A run keeps them in OUTPUT/checkpoints, one folder each; docs/reference/checkpoint-format.md has the
+/// A run keeps them in OUTPUT/checkpoints, one folder each; docs/internals/checkpoint-format.md has the
 /// format, the order of writes and what each failure leaves behind.
 
 #include <array>

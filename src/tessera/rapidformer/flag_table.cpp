@@ -55,7 +55,7 @@ constexpr FlagRow kRows[] = {
     {"override-opt_param-scheduler", "", Always, "", "", "the flags apply; differences from the checkpoint are printed as notices"},
     {"use-checkpoint-lr-scheduler", "", Refused, "", "", "--config FOLDER/config.toml has the flags of that run"},
     {"use-checkpoint-opt_param-scheduler", "", Refused, "", "", "--config FOLDER/config.toml has the flags of that run"},
-    {"ckpt-format", "NAME", Idle, "", "", "there is one format, which any mesh reads: docs/reference/checkpoint-format.md"},
+    {"ckpt-format", "NAME", Idle, "", "", "there is one format, which any mesh reads: docs/internals/checkpoint-format.md"},
     {"async-save", "", Same, "background-save", "", "on by default"},
     {"ckpt-fully-parallel-load", "", Always, "", "", "each rank reads its part"},
     {"ckpt-fully-parallel-save", "", Always, "", "", "each rank writes its part"},
