@@ -528,15 +528,82 @@ def masked_mean(losses: Value, mask: Value) -> Mean:
     return Mean(*call("masked_mean", losses=losses, mask=mask))
 
 
+def mean_of(losses: Value) -> Mean:
+    """The mean of all elements."""
+    return Mean(*call("mean_of", losses=losses))
+
+
+def counted_labels(labels: Value) -> Value:
+    """1 where a label is not -100, else 0: a mask of f32."""
+    return one("counted_labels", labels=labels)
+
+
+def squared_error(x: Value, y: Value) -> Value:
+    """(x - y)^2 of each element."""
+    return one("squared_error", x=x, y=y)
+
+
+def huber(x: Value, y: Value, delta: float = 1.0) -> Value:
+    """d^2 / 2 up to delta, else delta (d - delta / 2), of d = |x - y|."""
+    return one("huber", x=x, y=y, delta=delta)
+
+
+def smooth_l1(x: Value, y: Value, beta: float = 1.0) -> Value:
+    """huber(x, y, beta) / beta; |x - y| where beta is 0."""
+    return one("smooth_l1", x=x, y=y, beta=beta)
+
+
+def binary_cross_entropy(logits: Value, labels: Value) -> Value:
+    """Of each logit, with labels from 0 to 1 of its shape, both f32."""
+    return one("binary_cross_entropy", logits=logits, labels=labels)
+
+
+def smoothed_cross_entropy(logits: Value, labels: Value, smoothing: float) -> Value:
+    """Cross-entropies of which the share `smoothing` is spread over all classes: logits [..., v] f32,
+    labels [...] i32, 0 at -100."""
+    return one("smoothed_cross_entropy", logits=logits, labels=labels, smoothing=smoothing)
+
+
+def focal(logits: Value, labels: Value, gamma: float = 2.0) -> Value:
+    """(1 - p)^gamma times the cross-entropy, p of the label; shapes as above."""
+    return one("focal", logits=logits, labels=labels, gamma=gamma)
+
+
+def mse_loss(x: Value, y: Value) -> Value:
+    """mean_of(squared_error(x, y)).value(), as torch's."""
+    return mean_of(squared_error(x, y)).value()
+
+
+def huber_loss(x: Value, y: Value, delta: float = 1.0) -> Value:
+    """The same of huber."""
+    return mean_of(huber(x, y, delta)).value()
+
+
+def smooth_l1_loss(x: Value, y: Value, beta: float = 1.0) -> Value:
+    """The same of smooth_l1."""
+    return mean_of(smooth_l1(x, y, beta)).value()
+
+
+def binary_cross_entropy_with_logits(logits: Value, labels: Value) -> Value:
+    """The same of binary_cross_entropy."""
+    return mean_of(binary_cross_entropy(logits, labels)).value()
+
+
 def cross_entropy_mean(logits: Value, labels: Value, mask: Optional[Value] = None) -> Mean:
     """Mean cross-entropy: logits [..., v] f32, labels [...] i32, -100 where none counts; with a
     mask [...], sum(loss * mask) / sum(mask). Its value() is a loss."""
     return Mean(*call("cross_entropy_mean", logits=logits, labels=labels, mask=mask))
 
 
-def cross_entropy(logits: Value, labels: Value, mask: Optional[Value] = None) -> Value:
-    """cross_entropy_mean(logits, labels, mask).value()."""
-    return cross_entropy_mean(logits, labels, mask).value()
+def cross_entropy(
+    logits: Value, labels: Value, mask: Optional[Value] = None, label_smoothing: float = 0.0
+) -> Value:
+    """cross_entropy_mean(logits, labels, mask).value(), or of smoothed_cross_entropy."""
+    if label_smoothing == 0:
+        return cross_entropy_mean(logits, labels, mask).value()
+    counted = counted_labels(labels)
+    losses = smoothed_cross_entropy(logits, labels, label_smoothing)
+    return masked_mean(losses, counted if mask is None else ops.cast(mask, "f32") * counted).value()
 
 
 def accuracy(logits: Value, labels: Value) -> Mean:

@@ -213,6 +213,32 @@ constexpr GraphCall kLayerCalls[] = {
      [](CallArguments& c) -> LayerValues {
        return sum_and_count(masked_mean(c.value("losses"), c.value("mask")));
      }},
+    {"mean_of", "losses",
+     [](CallArguments& c) -> LayerValues { return sum_and_count(mean_of(c.value("losses"))); }},
+    {"counted_labels", "labels",
+     [](CallArguments& c) -> LayerValues { return {counted_labels(c.value("labels"))}; }},
+    {"squared_error", "x y",
+     [](CallArguments& c) -> LayerValues { return {squared_error(c.value("x"), c.value("y"))}; }},
+    {"huber", "x y delta=1",
+     [](CallArguments& c) -> LayerValues {
+       return {huber(c.value("x"), c.value("y"), c.number("delta"))};
+     }},
+    {"smooth_l1", "x y beta=1",
+     [](CallArguments& c) -> LayerValues {
+       return {smooth_l1(c.value("x"), c.value("y"), c.number("beta"))};
+     }},
+    {"binary_cross_entropy", "logits labels",
+     [](CallArguments& c) -> LayerValues {
+       return {binary_cross_entropy(c.value("logits"), c.value("labels"))};
+     }},
+    {"smoothed_cross_entropy", "logits labels smoothing",
+     [](CallArguments& c) -> LayerValues {
+       return {smoothed_cross_entropy(c.value("logits"), c.value("labels"), c.number("smoothing"))};
+     }},
+    {"focal", "logits labels gamma=2",
+     [](CallArguments& c) -> LayerValues {
+       return {focal(c.value("logits"), c.value("labels"), c.number("gamma"))};
+     }},
     {"cross_entropy_mean", "logits labels mask=null",
      [](CallArguments& c) -> LayerValues {
        const Value logits = c.value("logits"), labels = c.value("labels"), mask = c.maybe("mask");

@@ -52,12 +52,12 @@ constexpr TextTask kTextTasks[] = {
      class_judge_of_rows},
     {kRegression, true, loss_alone,
      [](Value logits, Value labels) -> std::vector<Mean> {
-       return {masked_mean(squared_error(logits, labels), counted_numbers(labels))};
+       return {masked_mean(squared_error(logits, labels), counted_labels(labels))};
      },
      number_judge_of_rows},
     {kMultiLabelClassification, true, loss_alone,
      [](Value logits, Value labels) -> std::vector<Mean> {
-       return {masked_mean(binary_cross_entropy(logits, labels), counted_numbers(labels))};
+       return {masked_mean(binary_cross_entropy(logits, labels), counted_labels(labels))};
      },
      label_set_judge_of_rows},
 };

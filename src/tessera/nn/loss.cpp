@@ -9,11 +9,7 @@ namespace tessera {
 
 namespace {
 
-/// 1 where the label counts, else 0.
-Value counted_labels(Value labels) {
-  return cast(not_equal(labels, labels.builder().constant(kIgnoredLabel, labels.dtype())),
-              DType::F32);
-}
+Value constant_like(Value x, double number) { return x.builder().constant(number, x.dtype()); }
 
 }  // namespace
 
@@ -28,9 +24,15 @@ Mean masked_mean(Value losses, Value mask) {
   return {sum_all(losses * mask), sum_all(mask)};  // [b, ...] -> scalars
 }
 
-Value counted_numbers(Value labels) {
-  return cast(not_equal(labels, labels.builder().constant(kIgnoredNumber, labels.dtype())),
-              DType::F32);
+Mean mean_of(Value losses) {
+  const Scope scope(losses.builder(), "loss");
+  return {sum_all(losses),
+          losses.builder().constant(static_cast<double>(losses.shape().numel()), DType::F32)};
+}
+
+Value counted_labels(Value labels) {
+  const double ignored = is_float(labels.dtype()) ? kIgnoredNumber : kIgnoredLabel;
+  return cast(not_equal(labels, constant_like(labels, ignored)), DType::F32);
 }
 
 Value squared_error(Value x, Value y) {
@@ -38,12 +40,42 @@ Value squared_error(Value x, Value y) {
   return difference * difference;
 }
 
+Value huber(Value x, Value y, double delta) {
+  require(delta > 0, "huber: delta is ", delta, "; it must be greater than 0");
+  const Value distance = abs(x - y), near = minimum(distance, constant_like(distance, delta));
+  return near * near * 0.5 + (distance - near) * delta;
+}
+
+Value smooth_l1(Value x, Value y, double beta) {
+  require(beta >= 0, "smooth_l1: beta is ", beta, "; it must be at least 0");
+  return beta == 0 ? abs(x - y) : huber(x, y, beta) / beta;
+}
+
 Value binary_cross_entropy(Value logits, Value labels) {
   // Slopes at 0 are those of the formula: neither relu nor abs has them.
-  const Value negative = less(logits, logits.builder().constant(0.0, logits.dtype()));
+  const Value negative = less(logits, constant_like(logits, 0));
   const Value above = select(negative, logits * 0.0, logits),
               away = select(negative, logits, -logits);
   return above - logits * labels + log(exp(away) + 1.0);
+}
+
+Value smoothed_cross_entropy(Value logits, Value labels, double smoothing) {
+  require(smoothing >= 0 && smoothing <= 1, "smoothed_cross_entropy: smoothing is ", smoothing,
+          "; it must be from 0 to 1");
+  const Value losses = cross_entropy(logits, labels, kIgnoredLabel).loss;
+  if (smoothing == 0) return losses;
+  // The mean of the losses of all classes is that of the label, plus how far its logit is above the
+  // mean of all.
+  const Value above = pick(logits, labels) - mean(logits, {logits.shape().ndim() - 1});
+  return losses + above * smoothing * counted_labels(labels);
+}
+
+Value focal(Value logits, Value labels, double gamma) {
+  require(gamma >= 0, "focal: gamma is ", gamma, "; it must be at least 0");
+  constexpr double kAlmostNone = 1e-12;  // a power of 0 has no slope
+  const Value losses = cross_entropy(logits, labels, kIgnoredLabel).loss,
+              missing = maximum(1.0 - exp(-losses), constant_like(losses, kAlmostNone));
+  return power(missing, constant_like(losses, gamma)) * losses;
 }
 
 Mean cross_entropy_mean(Value logits, Value labels) {

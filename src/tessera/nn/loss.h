@@ -19,15 +19,36 @@ struct Mean {
 /// sum(losses * mask) / sum(mask).
 Mean masked_mean(Value losses, Value mask);
 
-/// 1 where labels [...] of f32 are no kIgnoredNumber, else 0: a mask for masked_mean.
-Value counted_numbers(Value labels);
+/// The mean of all elements of `losses`.
+Mean mean_of(Value losses);
 
-/// (x - y)^2: masked_mean of it is torch's MSELoss.
+/// 1 where labels [...] of i32 are no kIgnoredLabel, and those of f32 no kIgnoredNumber, else 0: a
+/// mask for masked_mean.
+Value counted_labels(Value labels);
+
+// Losses of each element, or of each row; their mean_of is the loss of torch with that name.
+// Operands are f32.
+
+/// (x - y)^2: MSELoss.
 Value squared_error(Value x, Value y);
 
+/// With d = |x - y|: d^2 / 2 up to `delta`, else delta (d - delta / 2): HuberLoss. delta > 0.
+Value huber(Value x, Value y, double delta = 1);
+/// The same over beta, and d where that is 0: SmoothL1Loss.
+Value smooth_l1(Value x, Value y, double beta = 1);
+
 /// -(labels log s + (1 - labels) log(1 - s)), s = sigmoid(logits), without a sigmoid: a large logit
-/// does not become infinite. Mean: torch's BCEWithLogitsLoss. Labels are f32 from 0 to 1.
+/// does not become infinite: BCEWithLogitsLoss. Labels are from 0 to 1.
 Value binary_cross_entropy(Value logits, Value labels);
+
+/// Cross-entropies of which the share `smoothing` is spread evenly over all classes: torch's
+/// label_smoothing. 0 at labels that are kIgnoredLabel: masked_mean with counted_labels is torch's
+/// mean. Shapes: logits [..., v]; labels [...] i32; losses [...].
+Value smoothed_cross_entropy(Value logits, Value labels, double smoothing);
+
+/// (1 - p)^gamma times the cross-entropy, where p is the probability of the label; otherwise as
+/// above. Source: Lin et al. 2017, arXiv 1708.02002.
+Value focal(Value logits, Value labels, double gamma = 2);
 
 /// Mean cross-entropy of predicted classes. A label of kIgnoredLabel does not count. With a `mask`
 /// it is sum(loss * mask) / sum(mask), where both sums are over the labels that count, of the whole
