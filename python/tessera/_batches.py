@@ -47,6 +47,7 @@ class Lengths:
         self.ids: Optional[int] = None
         self.targets: Optional[int] = None
         self._settled = False
+        self.numbers = False  # labels are no tokens
         self._differing: Optional[Tuple[int, int]] = None  # ids and labels of the first sample
 
     @contextmanager
@@ -64,6 +65,8 @@ class Lengths:
             ) from None
 
     def of(self, name: str) -> Optional[int]:
+        if name == "labels" and self.numbers:
+            return None
         if name in _OF_TARGETS or (self.apart and name == "ids"):
             return self.targets
         return self.ids if name in _OF_IDS else None
@@ -74,7 +77,8 @@ class Lengths:
             return
         self._settled = True
         ids = next((len(first[name]) for name in _IDS if name in first), None)
-        targets = next((len(first[name]) for name in _OF_TARGETS if name in first), None)
+        self.numbers = "labels" in first and first["labels"].dtype.kind == "f"
+        targets = next((len(first[n]) for n in _OF_TARGETS if n in first and not (n == "labels" and self.numbers)), None)
         self.apart = self.apart or "decoder_input_ids" in first or "source" in first
         if not self.apart and ids is not None and targets is not None and ids != targets:
             self.apart = True
@@ -151,6 +155,10 @@ class Batches:
         self._note_unmasked(numbers, given, out)
         self._plain = {} if self._collator is not None or self.unmasked >= 0 else self._plain_rows(samples[0], out)
         return self._noted(numbers, out)
+
+    def kind_of(self, name: str) -> Tuple[bool, int]:
+        """Of a feature of the first sample: is it a float, its dims."""
+        return (self._first or {}).get(name, (False, 0))
 
     def _noted(self, numbers: Sequence[int], out: Dict[str, "numpy.ndarray"]) -> Dict[str, "numpy.ndarray"]:
         if self._keeps_labels:
@@ -340,7 +348,7 @@ class Batches:
         for targets in (False, True):
             first: Optional[str] = None
             for name, column in given.items():
-                if name not in _OF_IDS and name not in _OF_TARGETS:
+                if name not in _OF_IDS and name not in _OF_TARGETS or name == "labels" and self.lengths.numbers:
                     continue
                 of_targets = self.lengths.apart and (name in _OF_TARGETS or name == "ids")
                 if of_targets is not targets or length_of(column[0]) is None:

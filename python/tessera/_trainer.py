@@ -206,6 +206,7 @@ class Trainer:
                 for rows in both
             ] + [None] * (2 - len(both))
             self._settle(flags, train, lengths)
+            self._say_task(flags, train)
         score = self._score_of(valid) if self._scores() else None
         return Program(train, valid, score, self.shuffle, self.compute_loss, self._batch_kinds), flags
 
@@ -259,6 +260,13 @@ class Trainer:
         if batches.left_out and self.lines is not None:
             names = ", ".join(batches.left_out)
             self.lines(f"notice: {names} of the dataset {'is' if len(batches.left_out) == 1 else 'are'} left out: no numbers")
+
+    def _say_task(self, flags: Dict[str, Flag], batches) -> None:
+        """Of fractions a classifier learns what transformers does, where nobody says it."""
+        is_float, _ = batches.kind_of("labels")
+        config = getattr(self.model, "config", {})
+        if is_float and "task" not in flags and config.get("task") == "sequence_classification":
+            flags["task"] = "regression" if config.get("classes") == 1 else "multi_label_classification"
 
     def _measure(self, dataset, use: str, scores: bool):
         from ._batches import Batches, Lengths

@@ -200,7 +200,7 @@ void OwnRun::take_datasets() {
   take_lengths();
   const FamilyTask* const task = find_task(model);
   if (!functions_.counts_classes || task == nullptr || task->head.empty() ||
-      !config_.defaulted.contains("classes"))
+      (model.classes > 0 && !config_.defaulted.contains("classes")))
     return;
   if ((model.classes = count_classes(*datasets_.train)) > 0) config_.defaulted.erase("classes");
 }
