@@ -5,7 +5,8 @@ import json
 import textwrap
 
 NOT_OURS = ("json",)  # of the command alone
-COMMANDS = ("train", "plan", "verify", "bench", "inspect", "export", "evaluate", "predict", "compile")
+COMMANDS = ("train", "plan", "verify", "bench", "inspect", "export", "merge_adapter", "evaluate", "predict",
+            "compile")
 RUN = COMMANDS[:4]  # they share most
 WHOLE, REAL = ("N", "SECONDS", "ID"), ("NUMBER", "FRACTION", "PERCENT")
 HEAD = '''"""Keywords of functions, by the flags of commands. Made by tools/python_keywords.py."""
@@ -26,7 +27,7 @@ def keywords_stub(library: str) -> str:
     for command, flags in tables.items():
         of_run = command in RUN
         own = {name: flag for name, flag in flags.items() if not of_run or name not in shared}
-        out += class_of(command.capitalize(), "Run" if of_run else "TypedDict", own)
+        out += class_of(command.title().replace("_", ""), "Run" if of_run else "TypedDict", own)
     return out
 
 

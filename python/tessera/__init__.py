@@ -32,7 +32,7 @@ from ._graph import DeviceLayout, Value, gradients, parameter, samples_seen, sco
 from ._library import library as _library
 from ._loop import Loop
 from ._model import Model, Output
-from ._models import Evaluation, Exported, Predictions, evaluate, export, inspect, predict
+from ._models import Evaluation, Exported, Predictions, evaluate, export, inspect, merge_adapter, predict
 from ._optimizers import (
     Adam,
     AdamW,
@@ -93,6 +93,7 @@ __all__ = [
     "export",
     "gradients",
     "inspect",
+    "merge_adapter",
     "nn",
     "ops",
     "parameter",

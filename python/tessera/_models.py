@@ -123,6 +123,18 @@ def export(
     return Exported(Call(lines).command("export", {**flags, "": path}))
 
 
+@keywords_of("merge_adapter")
+def merge_adapter(
+    path: Path, /, *, lines: Optional[Callable[[str], object]] = print, **flags: Unpack[keywords.MergeAdapter]
+) -> Exported:
+    """Writes the whole model of a run that trained adapters (LoRA), or of PEFT's folder of one, with what
+    they add, as `tessera merge-adapter` does.
+
+        tessera.merge_adapter("runs/lora", output="merged").folder
+    """
+    return Exported(Call(lines).command("merge_adapter", {**flags, "": path}))
+
+
 @keywords_of("evaluate")
 def evaluate(
     path: Path, /, *, lines: Optional[Callable[[str], object]] = print, **flags: Unpack[keywords.Evaluate]

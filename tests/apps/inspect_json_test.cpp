@@ -31,7 +31,7 @@ TEST(InspectJson, RunsAndTheirGraphs) {
   for (const InspectedJson& tensor : whole["tensors"]) {
     std::int64_t numel = 1;
     for (const InspectedJson& dim : tensor["shape"]) numel *= dim.get<std::int64_t>();
-    bytes += numel * (tensor["dtype"] == "i64" ? 8 : 4);
+    bytes += numel * (tensor["dtype"].get<std::string>().ends_with("64") ? 8 : 4);
     if (tensor["role"] == "parameter") parameters += numel;
   }
   EXPECT_EQ(whole["parameters"], parameters);

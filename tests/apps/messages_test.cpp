@@ -341,7 +341,8 @@ TEST(Messages, OfOtherCommands) {
       {"a command like nothing else", "zzzzzzzzz", 2,
        "unknown command 'zzzzzzzzz'; commands are train, sample, predict, evaluate, verify, "
        "plan, bench, prepare, "
-       "preprocess_data, score, export, inspect, chart, report, doctor, launch, version, help"},
+       "preprocess_data, score, export, merge-adapter, inspect, chart, report, doctor, launch, "
+       "version, help"},
       {"no checkpoint to sample from", "sample", 2,
        "checkpoint is missing; give a run, a checkpoint or a folder of Hugging Face, like tessera "
        "sample runs/first"},

@@ -129,7 +129,8 @@ TEST(RowsCommand, RefusesWhatDoesNotFit) {
            {"gpt2-tiny --data @/rows.csv --text-column text --target-column text", 2,
             "text-column and target-column are both 'text'"},
            {"gpt2-tiny --data @/rows.csv --text-column text --target-column turned", 2,
-            "family gpt2 trains on texts of one column; leave target-column 'turned' out"},
+            "dialogues are written with the chat template of a tokenizer, but vocabulary is "
+            "characters"},
            {"transformer-tiny --data @/rows.csv --text-column text", 2,
             "family transformer trains on pairs, but text-column 'text' is one column; give the "
             "targets with target-column"},

@@ -18,7 +18,8 @@ TEST(ComingFrom, TheDocumentShowsMindSporesTutorial) {
 
 TEST(UserScripts, TheDocumentShowsTheExamples) {
   for (const char* example : {"pretrainer", "finetuner", "own_loop"})
-    expect_shown("docs/guides/cpp-script.md", std::string("examples/rapidformer/") + example + ".cpp");
+    expect_shown("docs/guides/cpp-script.md",
+                 std::string("examples/rapidformer/") + example + ".cpp");
   expect_shown("docs/guides/cpp-script.md", "tests/user_code/collate_test.cpp");
 }
 

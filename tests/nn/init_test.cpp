@@ -182,7 +182,9 @@ TEST(Init, WhatCannotBeDrawnIsRefused) {
     Init init;
     const char* message;
   } cases[] = {
-      {{DType::I32, {2}, {}}, {Init::Kind::Uniform, 1}, "what is drawn is f32"},
+      {{DType::I32, {2}, {}},
+       {Init::Kind::Uniform, 1},
+       "what is drawn is f32 or rounded to 16 bits"},
       {{DType::F32, {2}, {}}, {Init::Kind::Normal, -1}, "a deviation or bound of -1"},
   };
   for (const auto& c : cases) {

@@ -451,7 +451,7 @@ class Arrays(unittest.TestCase):
         ]:
             with compiled() as step:
                 self.assertEqual(step(x=give, labels=labels.tolist()), want)
-        self.assertEqual(len(start), 15)  # 4 parameters with 2 moments each, 3 counters
+        self.assertEqual(len(start), 16)  # 4 parameters with 2 moments each, 3 counters, a rate
         with compiled() as step:
             for give, says in [
                 (dict(x=x.astype("f8")), "x' is float64"),

@@ -126,7 +126,7 @@ MeasuredRun run_of(const SwitchSet& switches, RunConfig config, const TurnLength
     if (given_by_flag(config, name))
       problems.add(text(name, " has no use in bench, which keeps nothing; leave it out"));
     const Field& field = *find_field(name).field;
-    set_text(field, config, get_text(field, standard), name);
+    copy_field(field, config, standard);
   }
   config.steps = length.all();
   config.eval_at_end = false;

@@ -31,6 +31,8 @@ constexpr Entry kCommands[] = {
      "make token files from JSON lines, as Megatron-LM's tool does"},
     {"score", score_command, "score translations against references by BLEU"},
     {"export", export_command, "write a trained model as Hugging Face's transformers loads it"},
+    {"merge-adapter", merge_adapter_command,
+     "write the whole model that an adapter (LoRA) belongs to, with what it adds"},
     {"inspect", inspect_command,
      "print what a checkpoint holds, its digest, and whether it is intact"},
     {"chart", chart_command, "draw the losses of runs"},

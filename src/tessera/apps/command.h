@@ -47,6 +47,8 @@ int prepare_command(const Arguments& arguments, Console& console, const OwnFamil
 int preprocess_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int score_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int export_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
+int merge_adapter_command(const Arguments& arguments, Console& console,
+                          const OwnFamilies& families);
 int inspect_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int report_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int doctor_command(const Arguments& arguments, Console& console, const OwnFamilies& families);

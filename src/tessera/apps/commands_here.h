@@ -47,6 +47,8 @@ struct ExportedTo {
 };
 ExportedTo export_here(const Arguments& arguments, Console& console,
                        const OwnFamilies& families = {});
+ExportedTo merge_adapter_here(const Arguments& arguments, Console& console,
+                              const OwnFamilies& families = {});
 
 struct EvaluatedModel {
   std::string model, data;  // paths

@@ -6,9 +6,11 @@
 #include "tessera/apps/commands_here.h"
 #include "tessera/apps/export_model.h"
 #include "tessera/apps/flags.h"
+#include "tessera/apps/model_names.h"
 #include "tessera/base/error.h"
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
+#include "tessera/pretrained/pretrained_model.h"
 
 namespace tessera {
 
@@ -37,10 +39,22 @@ std::int64_t bytes_of_words(const std::string& word, Problems& problems) {
   return 1;
 }
 
-ExportedTo export_as_asked(ParsedFlags& parsed, Problems& problems, const OwnFamilies& families) {
+ExportedModel written_model(const std::string& path, const std::string& output,
+                            const SavePretrained& how, AdapterExport adapter,
+                            const OwnFamilies& families) {
+  if (const std::string folder = model_folder(path);
+      adapter == AdapterExport::Merged && PretrainedModel::is_at(folder))
+    return merge_adapter(folder, output, how);
+  return export_model(path, output, how, adapter, families);
+}
+
+ExportedTo export_as_asked(ParsedFlags& parsed, AdapterExport adapter, Problems& problems,
+                           const OwnFamilies& families) {
+  const bool merges = adapter == AdapterExport::Merged;
   if (parsed.words.size() != 1)
-    problems.add(text("export takes one PATH, not ", parsed.words.size(),
-                      "; give the folder of a run or a checkpoint"));
+    problems.add(text(merges ? "merge-adapter" : "export", " takes one PATH, not ",
+                      parsed.words.size(), "; give the folder of a run or a checkpoint",
+                      merges ? ", or that of an adapter" : ""));
   SavePretrained how;
   const std::string output = parsed.take_value("output");
   if (output.empty()) problems.add("output is missing; give a folder, like --output exported");
@@ -50,7 +64,7 @@ ExportedTo export_as_asked(ParsedFlags& parsed, Problems& problems, const OwnFam
   if (parsed.find("max-shard-size") != nullptr)
     how.most_file_bytes = bytes_of_words(parsed.take_value("max-shard-size"), problems);
   problems.raise();
-  return {output, export_model(parsed.words.front(), output, how, families)};
+  return {output, written_model(parsed.words.front(), output, how, adapter, families)};
 }
 
 void print_export_notices(const ExportedModel& written, Console& console) {
@@ -81,26 +95,57 @@ ExportedTo export_here(const Arguments& arguments, Console& console, const OwnFa
   Problems problems;
   ParsedFlags parsed = parse_flags(arguments, export_flags({}), problems);
   refuse_help(parsed.help);
-  ExportedTo out = export_as_asked(parsed, problems, families);
+  ExportedTo out = export_as_asked(parsed, AdapterExport::Apart, problems, families);
   print_export_notices(out.model, console);
   return out;
 }
 
-int export_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
+ExportedTo merge_adapter_here(const Arguments& arguments, Console& console,
+                              const OwnFamilies& families) {
+  Problems problems;
+  ParsedFlags parsed = parse_flags(arguments, export_flags({}), problems);
+  refuse_help(parsed.help);
+  ExportedTo out = export_as_asked(parsed, AdapterExport::Merged, problems, families);
+  print_export_notices(out.model, console);
+  return out;
+}
+
+namespace {
+
+int write_folder(const Arguments& arguments, Console& console, AdapterExport adapter,
+                 std::string_view help, const OwnFamilies& families) {
   Problems problems;
   ParsedFlags parsed = parse_flags(arguments, export_flags({}), problems);
   if (parsed.help) {
-    console.out << "tessera export PATH --output FOLDER [FLAG...]\n\n"
-                   "PATH is the folder of a run, or a checkpoint. Writes config.json and "
-                   "safetensors weights that\nHugging Face's transformers can load.\n\n"
-                << flags_help(export_flags({}), console.columns);
+    console.out << help << "\n\n" << flags_help(export_flags({}), console.columns);
     return 0;
   }
-  const auto [folder, written] = export_as_asked(parsed, problems, families);
-  console.out << "wrote " << written.family << " after step " << written.step << " to " << folder
-              << "\n";
+  const auto [folder, written] = export_as_asked(parsed, adapter, problems, families);
+  console.out << "wrote " << (written.adapter ? "the adapter of " : "") << written.family;
+  if (written.step > 0) console.out << " after step " << written.step;
+  console.out << " to " << folder << "\n";
   print_export_notices(written, console);
   return 0;
+}
+
+}  // namespace
+
+int export_command(const Arguments& arguments, Console& console, const OwnFamilies& families) {
+  constexpr std::string_view kHelp =
+      "tessera export PATH --output FOLDER [FLAG...]\n\n"
+      "PATH is the folder of a run, or a checkpoint. Writes config.json and safetensors weights "
+      "that\nHugging Face's transformers can load; of a run with --lora-rank, its adapter as PEFT "
+      "can load it.";
+  return write_folder(arguments, console, AdapterExport::Apart, kHelp, families);
+}
+
+int merge_adapter_command(const Arguments& arguments, Console& console,
+                          const OwnFamilies& families) {
+  constexpr std::string_view kHelp =
+      "tessera merge-adapter PATH --output FOLDER [FLAG...]\n\n"
+      "PATH is the folder of a run with --lora-rank, one of its checkpoints, or an adapter of "
+      "PEFT.\nWrites the whole model, with what the adapter adds, as tessera export does.";
+  return write_folder(arguments, console, AdapterExport::Merged, kHelp, families);
 }
 
 }  // namespace tessera

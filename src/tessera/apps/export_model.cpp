@@ -12,6 +12,9 @@
 #include "tessera/models/family.h"
 #include "tessera/models/parameter_shapes.h"
 #include "tessera/pretrained/exported_tokenizer.h"
+#include "tessera/pretrained/hub_cache.h"
+#include "tessera/pretrained/pretrained_model.h"
+#include "tessera/tensor/convert_floats.h"
 
 namespace tessera {
 
@@ -39,6 +42,29 @@ void require_no_other_parameters(const Checkpoint& checkpoint, const ModelConfig
 
 }  // namespace
 
+ExportedModel merge_adapter(const std::string& folder, const std::string& output,
+                            SavePretrained how) {
+  require_own_folder(output);
+  const PretrainedModel from = PretrainedModel::open(folder);
+  const ModelConfig& model = from.config();
+  require(model.lora.rank > 0, "merge-adapter: '", folder, "' has no adapter: it is a whole model");
+  how.config = from.json();
+  how.labels = from.labels();
+  const std::string& of_tokenizer = Tokenizer::is_in(folder) ? folder : from.base();
+  if (Tokenizer::is_in(of_tokenizer)) how.tokenizer = exported_files(Tokenizer::load(of_tokenizer));
+  const ParameterReader parameters = {[&](std::string_view name) {
+                                        const auto found = from.parameters().find(name);
+                                        return found == from.parameters().end() ? nullptr
+                                                                                : &found->second;
+                                      },
+                                      [&](std::string_view name, std::span<float> out) {
+                                        read_whole(from, name, std::as_writable_bytes(out));
+                                      }};
+  ExportedModel out{std::string(model.family.name())};
+  out.left_out = save_pretrained(output, model, parameters, how);
+  return out;
+}
+
 std::string notice_of_left_out(const ExportedModel& written) {
   constexpr std::size_t kShown = 8;
   const std::vector<std::string>& all = written.left_out;
@@ -50,13 +76,39 @@ std::string notice_of_left_out(const ExportedModel& written) {
               ": the folder lacks them. To continue training with them, give --init-from the run");
 }
 
+namespace {
+
+/// The model that the adapters of a run are of, as PEFT is to find it.
+std::string base_of(const RunConfig& config) {
+  constexpr std::string_view kMerge = "; write the whole model by tessera merge-adapter";
+  require(!config.init_from.empty(),
+          "export: the run began with random weights, so its adapter has ",
+          "no base that PEFT could load", kMerge);
+  require(PretrainedModel::is_at(config.init_from), "export: the adapter's base is '",
+          config.init_from, "', which is no folder of Hugging Face, and PEFT loads no other",
+          kMerge);
+  const PretrainedModel from = PretrainedModel::open(config.init_from, {.task_given = true});
+  require(!from.changes_base(), "export: the run began with the adapter '", config.init_from,
+          "', which has weights in place of its base's, and an adapter of the run would lack them",
+          kMerge);
+  const std::string name = hub_name(from.base());
+  return !name.empty() && hub_snapshot(hub_root(), name) == from.base()
+             ? name
+             : absolute_path(from.base());
+}
+
+}  // namespace
+
 ExportedModel export_model(const std::string& path, const std::string& output, SavePretrained how,
-                           const OwnFamilies& families) {
+                           AdapterExport adapter, const OwnFamilies& families) {
   require_own_folder(output);
   const auto write = [&] {
     const Checkpoint checkpoint = Checkpoint::open(path);
     const RecordedRun run = recorded_run(checkpoint, families, RecordedUse::Weights);
-    require_no_other_parameters(checkpoint, run.config.model);
+    const ModelConfig& model = run.config.model;
+    require(model.lora.rank > 0 || adapter == AdapterExport::Apart, "merge-adapter: '", path,
+            "' has no adapter: tessera export writes a whole model");
+    require_no_other_parameters(checkpoint, model);
     how.config = recorded_hub_config(checkpoint);
     how.labels = run.labels;
     const ParameterReader parameters = {
@@ -65,18 +117,26 @@ ExportedModel export_model(const std::string& path, const std::string& output, S
           return entry != nullptr && entry->role == Role::Parameter ? &entry->type.shape : nullptr;
         },
         [&](std::string_view name, std::span<float> out) {
-          checkpoint.read(name, std::as_writable_bytes(out));
+          const TensorType& type = checkpoint.find(name)->type;
+          std::vector<std::byte> bytes(static_cast<std::size_t>(type.bytes()));
+          checkpoint.read(name, bytes);
+          convert_floats(type.dtype, bytes, DType::F32, std::as_writable_bytes(out));
         }};
     // A tokenizer of another program goes with the model that knows its ids.
     const Tokenizer* const tokenizer = run.vocabulary.made_elsewhere();
     if (tokenizer != nullptr) how.tokenizer = exported_files(*tokenizer);
-    if (tokenizer != nullptr && has_head(run.config.model, TaskHead::SequenceClassification))
+    if (tokenizer != nullptr && has_head(model, TaskHead::SequenceClassification))
       how.pad_token = exported_padding(*tokenizer, how.tokenizer);
-    std::vector<std::string> left_out = save_pretrained(output, run.config.model, parameters, how);
     const VocabularyKind kind = run.vocabulary.kind();
     const bool made_of_text = kind == VocabularyKind::Characters || kind == VocabularyKind::Bpe;
-    return ExportedModel{std::string(run.config.model.family.name()), checkpoint.record().step,
-                         made_of_text ? std::string(to_text(kind)) : "", std::move(left_out)};
+    ExportedModel out{std::string(model.family.name()), checkpoint.record().step,
+                      made_of_text ? std::string(to_text(kind)) : ""};
+    out.adapter = model.lora.rank > 0 && adapter == AdapterExport::Apart;
+    if (out.adapter)
+      save_adapter(output, model, parameters, base_of(run.config), how);
+    else
+      out.left_out = save_pretrained(output, model, parameters, how);
+    return out;
   };
   return naming_intact(path, "tessera export", recorded_run_judge(families, RecordedUse::Weights),
                        write);

@@ -18,7 +18,12 @@ struct ExportedModel {
   std::string unwritten_tokens = {};
   /// Parameters that the folder has not, as transformers' class has none for them.
   std::vector<std::string> left_out = {};
+  bool adapter = false;  // the folder is an adapter's
 };
+
+/// What an export of a run that trained adapters writes: PEFT's folder of them, or the whole model
+/// with what they add.
+enum class AdapterExport { Apart, Merged };
 
 /// What a user should know of `left_out`; empty: nothing.
 std::string notice_of_left_out(const ExportedModel& written);
@@ -28,6 +33,12 @@ std::string notice_of_left_out(const ExportedModel& written);
 /// that its weights came from, whatever it was. Errors: as of Checkpoint::open and save_pretrained;
 /// of a damaged one, which intact one there is in its place.
 ExportedModel export_model(const std::string& path, const std::string& output, SavePretrained how,
+                           AdapterExport adapter = AdapterExport::Apart,
                            const OwnFamilies& families = {});
+
+/// Writes the model of PEFT's folder `folder` with what its adapter adds. Errors: as of
+/// PretrainedModel::open and save_pretrained; Fault::Usage: it has no adapter.
+ExportedModel merge_adapter(const std::string& folder, const std::string& output,
+                            SavePretrained how);
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 #include "tessera/apps/command.h"
 #include "tessera/apps/commands_here.h"
 #include "tessera/apps/flags.h"
+#include "tessera/apps/model_names.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/checkpoint/checkpoint.h"
@@ -26,7 +27,7 @@ Inspected inspect_as_asked(ParsedFlags& parsed, Problems& problems, Console& con
     problems.add(text("inspect takes one PATH, not ", parsed.words.size(),
                       "; give the folder of a run or a checkpoint"));
   problems.raise();
-  const std::string& path = parsed.words.front();
+  const std::string path = model_folder(parsed.words.front());
   Inspected out;
   const CheckpointJudge judge = recorded_run_judge(families, RecordedUse::Weights);
   if (parsed.take_switch("verify")) {

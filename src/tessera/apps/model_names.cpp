@@ -26,7 +26,7 @@ std::string folder_of(const char* name, const char* below) {
   return value.empty() ? "" : (fs::path(value) / below).string();
 }
 
-std::string hub_root() {
+std::string root_of_environment() {
   for (const std::string& root : {variable("HF_HUB_CACHE"), folder_of("HF_HOME", "hub"),
                                   folder_of("XDG_CACHE_HOME", "huggingface/hub"),
                                   folder_of("HOME", ".cache/huggingface/hub")}) {
@@ -57,6 +57,7 @@ std::string registered(const std::string& name) {
 }  // namespace
 
 std::string model_folder(const std::string& name) {
+  set_hub_root(root_of_environment());
   std::error_code ignored;
   if (name.empty() || fs::exists(name, ignored)) return name;
   if (const std::string folder = registered(name); !folder.empty()) return folder;

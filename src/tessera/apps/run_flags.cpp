@@ -92,10 +92,7 @@ void read_table(const toml::table& table, const std::string& path, std::string_v
         text(name, " in ", path, ":", static_cast<std::int64_t>(node.source().begin.line));
     if (const toml::table* inner = node.as_table()) {
       std::vector<std::string> groups;
-      for (const FieldGroup known :
-           {FieldGroup::Run, FieldGroup::Data, FieldGroup::Model, FieldGroup::Optimizer,
-            FieldGroup::Parallel, FieldGroup::Machine})
-        groups.emplace_back(to_text(known));
+      for (const FieldGroup known : kFieldGroups) groups.emplace_back(to_text(known));
       const bool known = std::find(groups.begin(), groups.end(), name) != groups.end();
       if (known && group.empty()) {
         read_table(*inner, path, name, out, problems);

@@ -116,7 +116,7 @@ SearchMode search_mode_of(std::string_view name) {
 std::string search_text(const RunConfig& config, SearchMode mode, double memory_cap) {
   const RunSetup setup(config);
   Graph step = train_step(setup.task(), config.optimizer, config.global_batch_size);
-  if (setup.precision) step = compute_in(step, *setup.precision);
+  if (setup.precision) step = compute_in(step, *setup.precision, is_frozen(setup.config.optimizer));
   step = simplify(merge_pads(step));
   Strategy strategy{mesh_to_search(config.parallel.devices, config.parallel.machine)};
   if (mode == SearchMode::ShardingPropagation) {  // it needs something to go on from

@@ -149,7 +149,9 @@ VerifyReport compare_traces(const std::vector<StepTrace>& one, const std::vector
       all.take("gradient " + path, step, d.relative_or_noise(noise), true);
     }
     for (const auto& [path, parameter] : a.parameters) {
-      const Distance d = tensor_distance(parameter, b.parameters.at(path), adrift.at(path), moved);
+      Adrift& its = adrift[path];
+      its.resize(static_cast<std::size_t>(parameter.numel()));  // of one that is not trained
+      const Distance d = tensor_distance(parameter, b.parameters.at(path), its, moved);
       all.take("parameter " + path, step, d.relative(a.lr), d.noise_is_small);
     }
   }

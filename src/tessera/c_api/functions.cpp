@@ -28,6 +28,7 @@ FunctionResult plan_function(const FunctionCall& call);
 FunctionResult verify_function(const FunctionCall& call);
 FunctionResult bench_function(const FunctionCall& call);
 FunctionResult inspect_function(const FunctionCall& call);
+FunctionResult merge_adapter_function(const FunctionCall& call);
 FunctionResult export_function(const FunctionCall& call);
 FunctionResult evaluate_function(const FunctionCall& call);
 FunctionResult predict_function(const FunctionCall& call);
@@ -53,6 +54,7 @@ constexpr NamedFunction kFunctions[] = {
     {"bench", bench_function, bench_command_flags},
     {"inspect", inspect_function, inspect_flags},
     {"export", export_function, export_flags},
+    {"merge_adapter", merge_adapter_function, export_flags},
     {"evaluate", evaluate_function, evaluate_flags},
     {"predict", predict_function, predict_flags},
     {"rapidformer_flags", rapidformer_flags<FlagsOf::Program>},
@@ -171,13 +173,21 @@ FunctionResult inspect_function(const FunctionCall& call) {
   return both_forms(inspected.found ? inspected.found->text : "", to_json(inspected));
 }
 
-FunctionResult export_function(const FunctionCall& call) {
-  const auto [folder, model] = export_here(call.arguments, call.console);
+FunctionResult exported(const ExportedTo& written) {
+  const auto& [folder, model] = written;
   return {dumped({{"folder", folder},
                   {"family", model.family},
                   {"step", model.step},
                   {"left_out", model.left_out},
                   {"unwritten_tokens", model.unwritten_tokens}})};
+}
+
+FunctionResult export_function(const FunctionCall& call) {
+  return exported(export_here(call.arguments, call.console));
+}
+
+FunctionResult merge_adapter_function(const FunctionCall& call) {
+  return exported(merge_adapter_here(call.arguments, call.console));
 }
 
 FunctionResult evaluate_function(const FunctionCall& call) {

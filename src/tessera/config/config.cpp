@@ -8,6 +8,7 @@
 #include "tessera/config/family_fields.h"
 #include "tessera/config/fields.h"
 #include "tessera/device/compiled.h"
+#include "tessera/models/adapters.h"
 #include "tessera/tokenizers/byte_tokens.h"
 
 namespace tessera {
@@ -136,6 +137,8 @@ void complete(RunConfig& config) {
     config.model.reset_attention = true;
     config.model.reset_positions = reads_field(config.model, "reset-position-ids");
   }
+  config.optimizer.frozen = config.freeze;
+  train_adapters(config.model, config.optimizer);
   if (!config.no_weight_decay_for.empty())
     set_last(config.optimizer.groups, {.paths = config.no_weight_decay_for, .weight_decay = 0});
   ScheduleConfig& schedule = config.optimizer.schedule;

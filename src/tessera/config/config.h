@@ -57,6 +57,7 @@ struct RunConfig {
   std::string preset;
   ModelConfig model = {.vocabulary = 0};         // vocabulary 0: as many as the data has
   OptimizerConfig optimizer;                     // decay_steps 0: as many as steps
+  std::vector<std::string> freeze;               // paths of parameters that are not trained
   std::vector<std::string> no_weight_decay_for;  // paths of a group of the optimizer, its last one
 
   std::vector<std::string> data, valid_data;  // valid_data empty: held_out of data
@@ -79,7 +80,7 @@ struct RunConfig {
   std::string packing{kPackings[0]};  // of documents in tables
   std::string chat_loss{kDialogueLosses[0]}, long_dialogues{kLongDialogues[0]};
   std::string chat_date = "2024-07-26";
-  std::string bucket_lengths;         // "32,64"; empty: none
+  std::string bucket_lengths;  // "32,64"; empty: none
   SampleOrder sample_order = SampleOrder::ShuffledWindows;
   double held_out = 0.1;
   std::string split{kUsualSplit};  // of token files: training, validation, test

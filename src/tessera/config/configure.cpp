@@ -201,7 +201,7 @@ void find_rivals_in_file(const std::vector<Meant>& file, const std::vector<Meant
 /// As if nobody had told it.
 void silence(std::string_view name, RunConfig& config) {
   const Field& field = *find_field(name).field;
-  set_text(field, config, get_text(field, RunConfig()), name);
+  copy_field(field, config, RunConfig());
 }
 
 /// Flags that disagree are problems; where a flag answers, the other field of the file says

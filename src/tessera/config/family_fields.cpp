@@ -207,7 +207,7 @@ void forget_unread_fields(RunConfig& config) {
   standard.model.vocabulary = 0;
   for (const Field& field : fields()) {
     if (!is_read(field, config) && !config.given.contains(field.name))
-      set_text(field, config, get_text(field, standard), field.name);
+      copy_field(field, config, standard);
   }
 }
 

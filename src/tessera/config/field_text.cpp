@@ -126,6 +126,14 @@ void set_text(const Field& field, RunConfig& config, std::string_view value,
   std::visit([&](auto* slot) { reader.read(slot); }, field.slot(config));
 }
 
+void copy_field(const Field& field, RunConfig& to, const RunConfig& from) {
+  const Slot theirs = read_slot(field, from);
+  std::visit([&](auto* slot) { *slot = *std::get<decltype(slot)>(theirs); }, field.slot(to));
+  // The family of that name is `to`'s own, where it has one.
+  if (auto* const* const family = std::get_if<FamilyRef*>(&theirs))
+    *std::get<FamilyRef*>(field.slot(to)) = find_model((*family)->name(), to.families);
+}
+
 namespace {
 
 void Reader::read(std::int64_t* to) const {

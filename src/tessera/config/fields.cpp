@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "tessera/config/fields/adapters.h"
 #include "tessera/config/fields/machine.h"
 #include "tessera/config/fields/model.h"
 #include "tessera/config/fields/run.h"
@@ -19,14 +20,15 @@ constexpr auto joined(const Field (&... parts)[Sizes]) {
   return out;
 }
 
-constexpr auto kFields = joined(rows::kRunFields, rows::kModelFields, rows::kMachineFields);
+constexpr auto kFields =
+    joined(rows::kRunFields, rows::kModelFields, rows::kAdapterFields, rows::kMachineFields);
 
 }  // namespace
 
 std::span<const Field> fields() { return kFields; }
 
 std::string_view to_text(FieldGroup group) {
-  constexpr std::string_view kNames[] = {"run",       "data",     "model",
+  constexpr std::string_view kNames[] = {"run",       "data",     "model",  "adapters",
                                          "optimizer", "parallel", "machine"};
   return kNames[static_cast<std::size_t>(group)];
 }

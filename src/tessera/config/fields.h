@@ -13,7 +13,10 @@
 
 namespace tessera {
 
-enum class FieldGroup { Run, Data, Model, Optimizer, Parallel, Machine };
+enum class FieldGroup { Run, Data, Model, Adapters, Optimizer, Parallel, Machine };
+inline constexpr std::array<FieldGroup, 7> kFieldGroups = {
+    FieldGroup::Run,       FieldGroup::Data,     FieldGroup::Model,  FieldGroup::Adapters,
+    FieldGroup::Optimizer, FieldGroup::Parallel, FieldGroup::Machine};
 std::string_view to_text(FieldGroup group);
 
 /// What it means that a run goes on with another value than it began with.
@@ -81,5 +84,7 @@ std::string toml_value(const Field& field, const RunConfig& config);
 /// was given, what is allowed.
 void set_text(const Field& field, RunConfig& config, std::string_view value,
               std::string_view source);
+/// Gives `to` the value that `from` has; of a family, the one that `to` knows by that name.
+void copy_field(const Field& field, RunConfig& to, const RunConfig& from);
 
 }  // namespace tessera

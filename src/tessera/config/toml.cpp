@@ -25,9 +25,7 @@ std::string toml_value(const Field& field, const RunConfig& config) {
 
 std::string to_toml(const RunConfig& config) {
   std::string out;
-  for (const FieldGroup group :
-       {FieldGroup::Run, FieldGroup::Data, FieldGroup::Model, FieldGroup::Optimizer,
-        FieldGroup::Parallel, FieldGroup::Machine}) {
+  for (const FieldGroup group : kFieldGroups) {
     out += text(out.empty() ? "" : "\n", "[", to_text(group), "]\n");
     for (const Field& field : fields()) {
       if (field.group == group) out += text(field.name, " = ", toml_value(field, config), "\n");

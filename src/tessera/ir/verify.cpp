@@ -163,9 +163,10 @@ void Verifier::states() const {
     check_node(node.op == &kState && std::get<std::string>(node.attrs[0]) == state.path,
                state.value.node, "state '", state.path, "' is the value of another node");
     const bool drawn = state.init.kind != Init::Kind::Constant;
-    check_node(!drawn || graph_.type(state.value).dtype == DType::F32, state.value.node, "state '",
+    const DType dtype = graph_.type(state.value).dtype;
+    check_node(!drawn || dtype == DType::F32 || is_16_bit(dtype), state.value.node, "state '",
                state.path, "' is ", graph_.type(state.value),
-               ", and its first value is drawn: what is drawn is f32");
+               ", and its first value is drawn: what is drawn is f32 or rounded to 16 bits");
     check_node(!drawn || (state.init.value >= 0 && std::isfinite(state.init.value)),
                state.value.node, "state '", state.path, "' is drawn with a deviation or bound of ",
                state.init.value, ", which must be a number from 0 on");

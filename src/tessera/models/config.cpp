@@ -121,6 +121,7 @@ FieldProblems problems(const ModelConfig& c) {
             text("attention-dropout is ", c.attention_dropout,
                  "; it must be at least 0 and less than 1, or -1 for dropout's rate"));
   }
+  for (const FieldProblem& problem : problems(c.lora)) out.add(problem);
   const ModelFamily& family = *c.family;
   if (c.vocabulary > 0 && c.vocabulary <= family.special_tokens) {
     out.add({"vocab-size", "family"},

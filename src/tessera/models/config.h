@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/base/field_problems.h"
+#include "tessera/nn/lora.h"
 
 namespace tessera {
 
@@ -102,6 +103,7 @@ struct ModelConfig {
   double classifier_dropout = -1;       // before the classifier of texts; -1: as dropout
   std::string pooling = kFirstPooling;  // the row that it reads: of the first token, or of all
   double init_std = 0.02;  // of weights; residual projections get init_std / sqrt(2 layers)
+  LoraConfig lora = {};    // adapters, which are trained in place of the weights
 
   std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }
   double attention_rate() const { return attention_dropout < 0 ? dropout : attention_dropout; }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "tessera/base/size.h"
 #include "tessera/models/family.h"
 #include "tessera/models/rope_scaling.h"
 
@@ -55,6 +56,7 @@ TransformerLayer layer_of(const ModelConfig& config) {
   out.attention_dropout = config.attention_rate();
   out.hidden_dropout = config.dropout;
   out.init = out.residual_init = init_of(config);
+  out.lora = config.lora;
   return out;
 }
 

@@ -65,7 +65,8 @@ inline constexpr auto kMaskedTasks = joined(
                           [](const ModelConfig& config) {
                             return encoder_question_answering(config, kModel);
                           },
-                          question_reads(kModel), find_question_problems}});
+                          question_reads(kModel), find_question_problems,
+                          /*head=*/kModel.answers}});
 
 /// Of one that learns masked tokens alone: all but the first.
 template <const MaskedModel& kModel>

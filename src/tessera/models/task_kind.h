@@ -57,10 +57,11 @@ struct TaskKind {
   friend constexpr bool operator==(std::string_view a, const TaskKind& b) { return a == b.name; }
 };
 
-inline constexpr TaskKind kPretraining{"pretraining",
-                                       "masked tokens, and how two parts of a text belong together; "
-                                       "of electra, which tokens are replaced",
-                                       TaskHead::PreTraining},
+inline constexpr TaskKind kPretraining{
+    "pretraining",
+    "masked tokens, and how two parts of a text belong together; "
+    "of electra, which tokens are replaced",
+    TaskHead::PreTraining},
     kMaskedLm{"masked_lm", "tokens that are masked", TaskHead::MaskedLm},
     kCausalLm{.name = "causal_lm",
               .doc = "the next token from those before it",

@@ -52,6 +52,8 @@ WeightInit residual_init(WeightInit init, std::int64_t parts) {
 Value first_value(Builder& builder, const Init& init, const TensorType& type,
                   std::string_view path) {
   const std::string name = text(path, ".init");
+  if (type.dtype != DType::F32 && is_float(type.dtype) && init.kind != Init::Kind::Constant)
+    return cast(first_value(builder, init, {DType::F32, type.shape, {}}, path), type.dtype);
   if (init.kind == Init::Kind::Constant)
     return broadcast_to(builder.constant(init.value, type.dtype), type.shape);
   const Value start = builder.constant(0, DType::I64);  // the step

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "tessera/base/text.h"
+#include "tessera/ir/strategy.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/optimizer_ops.h"
 #include "tessera/ops/reduce.h"
@@ -151,6 +152,19 @@ void update_one(Value p, Value g, const Global& global, const OptimizerConfig& c
 bool reads_option(OptimizerKind kind, std::string_view name) {
   const OptionReaders* const found = std::ranges::find(kReaders, name, &OptionReaders::option);
   return found == std::end(kReaders) || std::ranges::find(found->kinds, kind) != found->kinds.end();
+}
+
+bool trains(const OptimizerConfig& config, std::string_view path) {
+  const auto is_of = [&](const std::vector<std::string>& patterns) {
+    return std::ranges::any_of(patterns,
+                               [&](const std::string& pattern) { return matches(pattern, path); });
+  };
+  return !is_of(config.frozen) && (config.trained.empty() || is_of(config.trained));
+}
+
+std::function<bool(std::string_view path)> is_frozen(const OptimizerConfig& config) {
+  if (config.frozen.empty() && config.trained.empty()) return nullptr;
+  return [&config](std::string_view path) { return !trains(config, path); };
 }
 
 FieldProblems problems(const OptimizerConfig& c) {

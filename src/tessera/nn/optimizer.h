@@ -2,6 +2,7 @@
 /// Optimizers and schedules, as graphs over states.
 
 #include <array>
+#include <functional>
 #include <limits>
 #include <string>
 #include <string_view>
@@ -41,7 +42,10 @@ struct OptimizerConfig {
   double min_trust_ratio = 0, max_trust_ratio = 0;
   double weight_decay = 0.01;  // of parameters with two or more dims; not of biases and norms
   std::vector<ParameterGroup> groups = {};  // parameters that are updated otherwise
-  double clip = 1.0;                        // largest global gradient norm; 0: no clipping
+  /// Patterns of paths: what matches `frozen` is not trained, nor, where there are any, what does not
+  /// match `trained`.
+  std::vector<std::string> frozen = {}, trained = {};
+  double clip = 1.0;  // largest global gradient norm; 0: no clipping
   ScheduleConfig schedule = {};
   LossScaleConfig loss_scale = {};
   friend bool operator==(const OptimizerConfig&, const OptimizerConfig&) = default;
@@ -51,6 +55,11 @@ struct OptimizerConfig {
 bool reads_option(OptimizerKind kind, std::string_view name);
 
 FieldProblems problems(const OptimizerConfig& config);
+
+/// Whether the parameter of that path is trained.
+bool trains(const OptimizerConfig& config, std::string_view path);
+/// The opposite, of one that freezes some; else empty. It refers to `config`.
+std::function<bool(std::string_view path)> is_frozen(const OptimizerConfig& config);
 
 /// The state of the rate that a program gives between steps, an f64 scalar: 0 where the schedule
 /// says the rate, below 0 for a rate of 0.

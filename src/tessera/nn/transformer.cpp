@@ -22,13 +22,34 @@ namespace tessera {
 namespace {
 
 constexpr TensorCut kCuts[] = {
-    {"*.attn.qkv.weight", 0, 2},   {"*.attn.qkv.bias", 0, 1},   {"*.attn.proj.weight", 1, 2},
-    {"*.attn.keys", 2, 4},         {"*.attn.values", 2, 4},     {"*.cross.q.weight", 0, 2},
-    {"*.cross.q.bias", 0, 1},      {"*.cross.kv.weight", 0, 2}, {"*.cross.kv.bias", 0, 1},
-    {"*.cross.proj.weight", 1, 2}, {"*.cross.keys", 2, 4},      {"*.cross.values", 2, 4},
-    {"*.mlp.up.weight", 0, 2},     {"*.mlp.up.bias", 0, 1},     {"*.mlp.gate.weight", 0, 2},
-    {"*.mlp.gate.bias", 0, 1},     {"*.mlp.down.weight", 1, 2}, {"embed.token.weight", 0, 2, true},
+    {"*.attn.qkv.weight", 0, 2},
+    {"*.attn.qkv.bias", 0, 1},
+    {"*.attn.proj.weight", 1, 2},
+    {"*.attn.keys", 2, 4},
+    {"*.attn.values", 2, 4},
+    {"*.cross.q.weight", 0, 2},
+    {"*.cross.q.bias", 0, 1},
+    {"*.cross.kv.weight", 0, 2},
+    {"*.cross.kv.bias", 0, 1},
+    {"*.cross.proj.weight", 1, 2},
+    {"*.cross.keys", 2, 4},
+    {"*.cross.values", 2, 4},
+    {"*.mlp.up.weight", 0, 2},
+    {"*.mlp.up.bias", 0, 1},
+    {"*.mlp.gate.weight", 0, 2},
+    {"*.mlp.gate.bias", 0, 1},
+    {"*.mlp.down.weight", 1, 2},
+    {"embed.token.weight", 0, 2, true},
     {"head.weight", 0, 2},
+    // Of adapters, what lies along a cut dim of their weight.
+    {"*.attn.qkv*.lora_b", 0, 2},
+    {"*.attn.proj.lora_a", 1, 2},
+    {"*.cross.q.lora_b", 0, 2},
+    {"*.cross.kv*.lora_b", 0, 2},
+    {"*.cross.proj.lora_a", 1, 2},
+    {"*.mlp.up.lora_b", 0, 2},
+    {"*.mlp.gate.lora_b", 0, 2},
+    {"*.mlp.down.lora_a", 1, 2},
 };
 
 /// How many heads there are, and how wide each is.
@@ -43,6 +64,13 @@ Heads heads_of(std::int64_t width, const TransformerLayer& layer, Where where) {
           " key-value heads; heads must divide the width, and key-value heads the heads");
   return {layer.groups(), layer.heads / layer.groups(),
           layer.head_width > 0 ? layer.head_width : width / layer.heads};
+}
+
+/// A linear layer of attention or feed-forward.
+Value layer_linear(Value x, std::string_view name, std::int64_t out, const LinearOptions& options,
+                   const TransformerLayer& layer, const Pass& pass, Where where,
+                   const std::vector<RowPart>& parts = {}) {
+  return lora_linear({x}, name, out, options, layer.lora, parts, pass.step, where)[0];
 }
 
 /// Attention of q [b, s, g, r, e], and the projection of its result to `width`. `window`: where
@@ -67,8 +95,8 @@ Value attended(Value q, Value k, Value v, std::int64_t width, const TransformerL
   const Value rows = reshape(y, {shape[0], shape[1], shape[2] * shape[3] * shape[4]});
   rows.builder().set_name(rows, "of_heads");
   const Value out =
-      linear(rows, "proj", width, {layer.bias || layer.proj_bias, layer.residual_init},
-             where);  // [b, s, g r e] -> [b, s, d]
+      layer_linear(rows, "proj", width, {layer.bias || layer.proj_bias, layer.residual_init}, layer,
+                   pass, where);  // [b, s, g r e] -> [b, s, d]
   return dropout_layer(out, layer.hidden_dropout, pass.step, "residual_dropout", where);
 }
 
@@ -91,11 +119,12 @@ Value remembered(Value x, std::string_view name, const Pass& pass, Where where) 
 
 /// Keys and values [b, t, g, e] of what an encoder made [b, t, m].
 std::pair<Value, Value> encoded_keys(Value encoded, const Heads& heads,
-                                     const TransformerLayer& layer, Where where) {
+                                     const TransformerLayer& layer, const Pass& pass, Where where) {
   const auto [g, r, e] = heads;
   const std::int64_t b = encoded.shape()[0], t = encoded.shape()[1];
-  const Value kv =
-      reshape(linear(encoded, "kv", g * 2 * e, of_attention(layer), where), {b, t, g, 2, e});
+  const Value rows = layer_linear(encoded, "kv", g * 2 * e, of_attention(layer), layer, pass, where,
+                                  joined_rows("kv", 0, e));
+  const Value kv = reshape(rows, {b, t, g, 2, e});
   kv.builder().set_name(kv, "kv_heads");
   return {reshape(slice(kv, 3, 0, 1), {b, t, g, e}), reshape(slice(kv, 3, 1, 1), {b, t, g, e})};
 }
@@ -227,8 +256,9 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
   if (rows.valid())
     read.push_back(dropout_layer(rows, layer.hidden_dropout, pass.step, "distance_dropout", where));
   const std::vector<Value> qkv =
-      linear(read, "qkv", g * (r + 2) * e, of_attention(layer), where);  // [b, s, ...]
-  const Value split = reshape(qkv[0], {b, s, g, r + 2, e});  // r queries, a key and a value
+      lora_linear(read, "qkv", g * (r + 2) * e, of_attention(layer), layer.lora,
+                  joined_rows("qkv", r, e), pass.step, where);  // [b, s, ...]
+  const Value split = reshape(qkv[0], {b, s, g, r + 2, e});     // r queries, a key and a value
   builder.set_name(split, "qkv_heads");
   Value q = slice(split, 3, 0, r);                             // [b, s, g, r, e]
   Value k = reshape(slice(split, 3, r, 1), {b, s, g, e});      // [b, s, g, e]
@@ -263,9 +293,10 @@ Value query_attention(Value queries, Value x, const TransformerLayer& layer, con
   const Heads heads = heads_of(d, layer, where);
   const auto [g, r, e] = heads;
   const Value q =
-      reshape(linear(queries, "q", g * r * e, of_attention(layer), where), {b, s, g, r, e});
+      reshape(layer_linear(queries, "q", g * r * e, of_attention(layer), layer, pass, where),
+              {b, s, g, r, e});
   q.builder().set_name(q, "q_heads");
-  const auto [k, v] = encoded_keys(x, heads, layer, where);  // [b, s, g, e] each
+  const auto [k, v] = encoded_keys(x, heads, layer, pass, where);  // [b, s, g, e] each
   return attended_so_far(q, k, v, d, layer, visible, pass, where);
 }
 
@@ -275,10 +306,12 @@ Value cross_attention(Value x, const Encoded& encoded, const TransformerLayer& l
   const std::int64_t b = x.shape()[0], s = x.shape()[1], d = x.shape().back();
   const Heads heads = heads_of(d, layer, where);
   const auto [g, r, e] = heads;
-  const Value q = reshape(linear(x, "q", g * r * e, of_attention(layer), where), {b, s, g, r, e});
+  const Value q = reshape(layer_linear(x, "q", g * r * e, of_attention(layer), layer, pass, where),
+                          {b, s, g, r, e});
   q.builder().set_name(q, "q_heads");
   if (encoded.kept == 0) {
-    const auto [k, v] = encoded_keys(encoded.values, heads, layer, where);  // [b, t, g, e] each
+    const auto [k, v] =
+        encoded_keys(encoded.values, heads, layer, pass, where);  // [b, t, g, e] each
     return attended(q, k, v, d, layer, encoded.visible, 0, pass, where);
   }
   const CrossCaches kept = cross_caches(x.builder(), b, encoded.kept, heads, x.dtype(), where);
@@ -293,7 +326,7 @@ void keep_encoded(const Encoded& encoded, std::int64_t width, const TransformerL
   const Scope scope(builder, "cross", where);
   const Heads heads = heads_of(width, layer, where);
   const std::int64_t b = encoded.values.shape()[0], t = encoded.values.shape()[1];
-  const auto [k, v] = encoded_keys(encoded.values, heads, layer, where);  // [b, t, g, e] each
+  const auto [k, v] = encoded_keys(encoded.values, heads, layer, {}, where);  // [b, t, g, e] each
   const CrossCaches kept = cross_caches(builder, b, t, heads, encoded.values.dtype(), where);
   builder.next(kept.keys, k);
   builder.next(kept.values, v);
@@ -315,9 +348,12 @@ Value feed_forward(Value x, const TransformerLayer& layer, const Pass& pass, Whe
                      hidden = layer.ffn_width == 0 ? 4 * width : layer.ffn_width;
   const bool bias = layer.bias || layer.ffn_bias;
   const LinearOptions wide{bias, layer.init}, down{bias, layer.residual_init};
-  const auto up = [&] { return linear(x, "up", hidden, wide, where); };  // [b, s, d] -> [b, s, h]
+  const auto widened = [&](std::string_view name) {  // [b, s, d] -> [b, s, h]
+    return layer_linear(x, name, hidden, wide, layer, pass, where);
+  };
+  const auto up = [&] { return widened("up"); };
   const auto gated = [&](const auto& activation) {
-    const Value gate = linear(x, "gate", hidden, wide, where);  // [b, s, h]
+    const Value gate = widened("gate");
     return activation(gate) * up();
   };
   Value y;
@@ -335,7 +371,7 @@ Value feed_forward(Value x, const TransformerLayer& layer, const Pass& pass, Whe
       break;
   }
   y = dropout_layer(y, layer.activation_dropout, pass.step, "activation_dropout", where);
-  return linear(y, "down", width, down, where);  // [b, s, h] -> [b, s, d]
+  return layer_linear(y, "down", width, down, layer, pass, where);  // [b, s, h] -> [b, s, d]
 }
 
 Value encoder_layer(Value x, const TransformerLayer& layer, const Visible& visible,

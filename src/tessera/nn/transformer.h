@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "tessera/nn/layers.h"
+#include "tessera/nn/lora.h"
 #include "tessera/ops/rotary.h"
 
 namespace tessera {
@@ -48,6 +49,7 @@ struct TransformerLayer {
   std::optional<WeightInit> attention_init = std::nullopt;
   /// Of the weights whose results are added to the residual stream; see residual_init.
   WeightInit residual_init = normal_init(0.02);
+  LoraConfig lora = {};  // adapters of linear layers
 
   std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }
 };

@@ -21,12 +21,14 @@ namespace {
 
 class ComputeIn {
  public:
-  ComputeIn(const Graph& graph, const Precision& precision)
+  ComputeIn(const Graph& graph, const Precision& precision, const IsFrozen& frozen)
       : graph_(graph), dtype_(precision.compute), sums_(precision.sums), rewrite_(graph) {
     for (const State& state : graph.states()) {
       if (graph.type(state.value).dtype != DType::F32) continue;
-      if (state.role == Role::Parameter) parameters_.emplace(state.value.node, &state);
-      if (state.role == Role::Cache) caches_.insert(state.value.node);
+      const bool parameter = state.role == Role::Parameter,
+                 narrow = parameter && frozen && frozen(state.path) && is_16_bit(dtype_);
+      if (parameter && !narrow) parameters_.emplace(state.value.node, &state);
+      if (state.role == Role::Cache || narrow) narrow_.insert(state.value.node);
       state_named_.emplace(state.path, state.value.node);
     }
   }
@@ -34,8 +36,8 @@ class ComputeIn {
   Graph run() {
     for (NodeId id = 0; id < graph_.size(); ++id) {
       const Node& node = graph_.node(id);
-      if (caches_.contains(id)) {
-        // The keys and values that generation keeps of earlier tokens are stored in 16 bits.
+      if (narrow_.contains(id)) {
+        // Also the keys and values that generation keeps of earlier tokens are stored in 16 bits.
         const auto dtype = static_cast<std::size_t>(node.op->attrs.find("dtype"));
         rewrite_.copy_retyped(id, {}, node.attrs.with(dtype, dtype_));
       } else if (node.op->traits.leaf) {
@@ -147,7 +149,7 @@ class ComputeIn {
   }
 
   DType kept_dtype(const Output& output) const {
-    return caches_.contains(updated_by(output)) ? dtype_ : graph_.type(output.value).dtype;
+    return narrow_.contains(updated_by(output)) ? dtype_ : graph_.type(output.value).dtype;
   }
 
   /// Whoever reads an output finds the type that the model gave it; what becomes of a parameter
@@ -167,7 +169,7 @@ class ComputeIn {
   const DType dtype_, sums_;
   Rewrite rewrite_;
   std::map<NodeId, const State*> parameters_;  // in f32
-  std::set<NodeId> caches_;                    // in f32
+  std::set<NodeId> narrow_;                    // states of f32 that are stored in 16 bits
   std::unordered_map<std::string_view, NodeId> state_named_;
   std::map<NodeId, Value> copies_;
   std::map<std::tuple<ValueId, DType, Phase>, Value> casts_;
@@ -175,12 +177,12 @@ class ComputeIn {
 
 }  // namespace
 
-Graph compute_in(const Graph& graph, const Precision& precision) {
+Graph compute_in(const Graph& graph, const Precision& precision, const IsFrozen& frozen) {
   check(is_16_bit(precision.compute) || precision.compute == DType::F32,
         "a program cannot be computed in ", precision.compute, " but in bf16, f16 or f32");
   check(precision.sums == DType::F32 || precision.sums == precision.compute,
         "gradients cannot be added up in ", precision.sums, " but in f32 or ", precision.compute);
-  return ComputeIn(graph, precision).run();
+  return ComputeIn(graph, precision, frozen).run();
 }
 
 }  // namespace tessera

@@ -10,6 +10,9 @@
 /// which moves half of the bytes, in 16 bits; updates use them in f32.
 /// Micikevicius et al. 2018, arXiv 1710.03740.
 
+#include <functional>
+#include <string_view>
+
 #include "tessera/ir/graph.h"
 
 namespace tessera {
@@ -19,7 +22,11 @@ struct Precision {
   DType sums = DType::F32;      // of gradients of parameters; or as `compute`
 };
 
-/// The same program (Form::Global), computed in such floats. Outputs keep their types.
-Graph compute_in(const Graph& graph, const Precision& precision);
+/// Of the path of a parameter: no step changes it.
+using IsFrozen = std::function<bool(std::string_view path)>;
+
+/// The same program (Form::Global), computed in such floats. Outputs keep their types. A parameter
+/// that is frozen is stored in them alone: nothing needs its f32.
+Graph compute_in(const Graph& graph, const Precision& precision, const IsFrozen& frozen = nullptr);
 
 }  // namespace tessera

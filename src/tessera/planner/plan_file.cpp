@@ -103,7 +103,8 @@ MadeFor made_for(const RunConfig& config, int cores) {
   out.machine_digest = digest(machine);
   std::string all;
   for (const Field& field : fields()) {
-    if (field.group == FieldGroup::Model || field.name == "global-batch-size")
+    if (field.group == FieldGroup::Model || field.group == FieldGroup::Adapters ||
+        field.name == "global-batch-size")
       all += text(field.name, " = ", get_text(field, config), "\n");
   }
   out.model = model_text(config);

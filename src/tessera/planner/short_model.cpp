@@ -222,7 +222,7 @@ std::vector<Plan> ShortModels::compile(const PlanChoice& choice,
   // The program that trains, alone: it takes the most.
   const RunSetup setup(std::move(config));
   Graph step = train_step(setup.task(), setup.config.optimizer, setup.config.global_batch_size);
-  if (setup.precision) step = compute_in(step, *setup.precision);
+  if (setup.precision) step = compute_in(step, *setup.precision, is_frozen(setup.config.optimizer));
   std::vector<ProgramSource> sources;
   sources.push_back({kTrainProgram, std::move(step), setup.step});
   CompileOptions options = setup.compile;

@@ -8,18 +8,47 @@
 #include "tessera/base/text.h"
 #include "tessera/files/file.h"
 #include "tessera/models/family.h"
+#include "tessera/pretrained/hub/hub_adapter.h"
 #include "tessera/pretrained/hub/hub_family.h"
 #include "tessera/pretrained/hub/hub_folder.h"
 #include "tessera/pretrained/hub/hub_generation.h"
 #include "tessera/pretrained/hub/hub_match.h"
 #include "tessera/pretrained/hub/hub_rows.h"
 #include "tessera/pretrained/hub/hub_weights.h"
+#include "tessera/pretrained/hub_cache.h"
 
 namespace tessera {
 
 namespace {
 
 namespace fs = std::filesystem;
+
+/// An adapter's folder has no config.json of a model.
+bool is_adapter(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_regular_file(fs::path(path) / kHubAdapterConfig, ignored) &&
+         !fs::exists(fs::path(path) / kHubConfigFile, ignored);
+}
+
+HubConfig adapter_config_of(const std::string& folder) {
+  const std::string file = (fs::path(folder) / kHubAdapterConfig).string();
+  return HubConfig(read_file(file, Fault::Data), file);
+}
+
+/// The folder of the model that an adapter is of.
+std::string adapter_base(const std::string& folder) {
+  const HubConfig config = adapter_config_of(folder);
+  const std::string name = read_adapter_config(config).base;
+  std::error_code ignored;
+  const std::string beside = (fs::path(folder) / name).lexically_normal().string(),
+                    cached = hub_snapshot(hub_root(), name);
+  for (const std::string& base : {name, beside, cached})
+    if (!base.empty() && fs::is_regular_file(fs::path(base) / kHubConfigFile, ignored)) return base;
+  config.refuse(
+      "base_model_name_or_path",
+      "there is no such folder with a config.json, nor a model of that name in the cache; "
+      "download it, or write its path there");
+}
 
 /// Elements of a row: of all dims but the first.
 std::int64_t columns_of_rows(const Shape& shape) {
@@ -31,11 +60,12 @@ std::int64_t columns_of_rows(const Shape& shape) {
 }  // namespace
 
 struct PretrainedModel::Parts {
-  Parts(std::string folder, const HubConfig& from, const OpenPretrained& how);
-  void read_transposed(const HubSource& source, const ModelConfig& stack, std::int64_t columns,
-                       std::int64_t first, std::int64_t count, std::span<float> out) const;
+  Parts(std::string folder, std::string base, const HubConfig& from, const OpenPretrained& how);
+  void read_transposed(const HubWeights& weights, const HubSource& source, const ModelConfig& stack,
+                       std::int64_t columns, std::int64_t first, std::int64_t count,
+                       std::span<float> out) const;
 
-  std::string path;
+  std::string path, base;  // the folder of the model itself; another one where `path` is an adapter
   HubConfig from;
   const HubFamily* family;
   HubModel model;
@@ -43,11 +73,24 @@ struct PretrainedModel::Parts {
   std::vector<std::string> writing = {};  // notices_of_writing()
   HubWeights weights;
   HubMatch match;
+  std::optional<HubAdapter> adapter;
+
+  /// Of a parameter: the adapter's file, where it has it.
+  const HubWeights& weights_of(std::string_view parameter) const {
+    return adapter && adapter->match.sources.contains(parameter) ? adapter->weights : weights;
+  }
+  const std::vector<HubSource>& sources_of(std::string_view parameter) const {
+    const HubMatch& from =
+        adapter && adapter->match.sources.contains(parameter) ? adapter->match : match;
+    const auto found = from.sources.find(parameter);
+    check(found != from.sources.end(), "no parameter ", parameter);
+    return found->second;
+  }
 };
 
 bool PretrainedModel::is_at(const std::string& path) {
   std::error_code ignored;
-  return fs::is_regular_file(fs::path(path) / kHubConfigFile, ignored);
+  return fs::is_regular_file(fs::path(path) / kHubConfigFile, ignored) || is_adapter(path);
 }
 
 void PretrainedModel::refuse_other(const std::string& path) {
@@ -56,9 +99,10 @@ void PretrainedModel::refuse_other(const std::string& path) {
 }
 
 PretrainedModel PretrainedModel::open(const std::string& folder, const OpenPretrained& how) {
-  const std::string file = (fs::path(folder) / kHubConfigFile).string();
-  return PretrainedModel(
-      std::make_unique<const Parts>(folder, HubConfig(read_file(file, Fault::Data), file), how));
+  const std::string base = is_adapter(folder) ? adapter_base(folder) : folder,
+                    file = (fs::path(base) / kHubConfigFile).string();
+  return PretrainedModel(std::make_unique<const Parts>(
+      folder, base, HubConfig(read_file(file, Fault::Data), file), how));
 }
 
 PretrainedModel::PretrainedModel(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
@@ -67,12 +111,16 @@ PretrainedModel::PretrainedModel(PretrainedModel&&) noexcept = default;
 PretrainedModel& PretrainedModel::operator=(PretrainedModel&&) noexcept = default;
 
 const std::string& PretrainedModel::path() const { return parts_->path; }
+const std::string& PretrainedModel::base() const { return parts_->base; }
+bool PretrainedModel::changes_base() const {
+  return parts_->adapter && parts_->adapter->changes_base;
+}
 const ModelConfig& PretrainedModel::config() const { return parts_->model.config; }
 const std::string& PretrainedModel::json() const { return parts_->json; }
 const std::vector<std::string>& PretrainedModel::labels() const { return parts_->model.labels; }
 const std::vector<std::string>& PretrainedModel::notices() const { return parts_->model.notices; }
 bool PretrainedModel::has_weights(const std::string& path) {
-  return HubWeights::are_in(path) || has_other_weights(path);
+  return HubWeights::are_in(path) || is_adapter(path) || has_other_weights(path);
 }
 
 std::optional<std::int32_t> PretrainedModel::end_token() const {
@@ -121,55 +169,66 @@ const std::map<std::string, Shape, std::less<>>& PretrainedModel::parameters() c
   return parts_->match.parameters;
 }
 
-PretrainedModel::Parts::Parts(std::string folder, const HubConfig& config,
+PretrainedModel::Parts::Parts(std::string folder, std::string base_folder, const HubConfig& config,
                               const OpenPretrained& how)
     : path(std::move(folder)),
+      base(std::move(base_folder)),
       from(config),
       family(&hub_family_of(from)),
       model(read_hub_model(*family, from, how.task_given ? TaskGiven::Yes : TaskGiven::No)),
       json(from.json().dump(2, ' ', false, HubJson::error_handler_t::replace)) {
-  writing = tessera::notices_of_writing(from, path, model.config);
+  writing = tessera::notices_of_writing(from, base, model.config);
   using Weights = OpenPretrained::Weights;
   if (how.weights == Weights::None) return;
-  if (how.weights == Weights::IfThere && !HubWeights::are_in(path)) return;
-  weights = HubWeights::open(path);
-  refuse_adapter_beside_model(path);
-  match = match_tensors(*family, weights, from, path, how.or_else, model);
+  if (how.weights == Weights::IfThere && !HubWeights::are_in(base)) return;
+  weights = HubWeights::open(base);
+  refuse_adapter_beside_model(base);
+  match = match_tensors(*family, weights, from, base, how.or_else, model);
+  if (path == base) return;
+  adapter.emplace(path, read_adapter_config(adapter_config_of(path)), *family, model);
+  for (const auto& [name, shape] : adapter->match.parameters) {
+    match.parameters.insert_or_assign(name, shape);
+    match.sources.erase(name);
+  }
 }
 
 void PretrainedModel::check_shapes(const ModelConfig& model, std::string_view anew) const {
-  tessera::check_shapes(parts_->match, *parts_->family, parts_->weights, parts_->from, model, anew);
+  const auto check = [&](const HubMatch& match, const HubWeights& weights) {
+    tessera::check_shapes(match, *parts_->family, weights, parts_->from, model, anew);
+  };
+  check(parts_->match, parts_->weights);
+  if (parts_->adapter) check(parts_->adapter->match, parts_->adapter->weights);
 }
 
 void PretrainedModel::read_rows(std::string_view parameter, std::int64_t first, std::int64_t count,
                                 std::span<float> out) const {
-  const auto found = parts_->match.sources.find(parameter);
-  check(found != parts_->match.sources.end(), "no parameter ", parameter);
+  const HubWeights& weights = parts_->weights_of(parameter);
   const std::int64_t columns = columns_of_rows(parameters().find(parameter)->second);
   check(static_cast<std::int64_t>(out.size()) == count * columns, "rows of ", parameter);
   const ModelConfig stack = of_stack(config(), parameter);
-  for (const HubSource& source : found->second) {
+  for (const HubSource& source : parts_->sources_of(parameter)) {
     if (source.transposed) {
-      parts_->read_transposed(source, stack, columns, first, count, out);
+      parts_->read_transposed(weights, source, stack, columns, first, count, out);
       continue;
     }
-    const std::int64_t rows = parts_->weights.find(source.name)->type.numel() / columns;
+    const std::int64_t rows = weights.find(source.name)->type.numel() / columns;
     for (const HubRowRun& run : hub_row_runs(source.rows, stack, rows)) {
       const std::int64_t begin = std::max(run.ours, first),
                          end = std::min(run.ours + run.count, first + count);
       if (begin >= end) continue;
-      parts_->weights.read(source.name, (run.theirs + begin - run.ours) * columns,
-                           out.subspan(static_cast<std::size_t>((begin - first) * columns),
-                                       static_cast<std::size_t>((end - begin) * columns)));
+      weights.read(source.name, (run.theirs + begin - run.ours) * columns,
+                   out.subspan(static_cast<std::size_t>((begin - first) * columns),
+                               static_cast<std::size_t>((end - begin) * columns)));
     }
   }
 }
 
 /// Their rows are our columns: some whole rows at a time are read, and of them what is wanted is
 /// put in place.
-void PretrainedModel::Parts::read_transposed(const HubSource& source, const ModelConfig& stack,
-                                             std::int64_t columns, std::int64_t first,
-                                             std::int64_t count, std::span<float> out) const {
+void PretrainedModel::Parts::read_transposed(const HubWeights& weights, const HubSource& source,
+                                             const ModelConfig& stack, std::int64_t columns,
+                                             std::int64_t first, std::int64_t count,
+                                             std::span<float> out) const {
   constexpr std::int64_t kAtATime = 1 << 22;  // elements
   const std::int64_t rows = weights.find(source.name)->type.shape[1];
   const std::int64_t lines = std::clamp<std::int64_t>(kAtATime / std::max<std::int64_t>(rows, 1), 1,

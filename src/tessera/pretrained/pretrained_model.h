@@ -38,7 +38,8 @@ struct OpenPretrained {
 
 class PretrainedModel {
  public:
-  /// Whether `path` is a folder with a config.json.
+  /// Whether `path` is a folder with a config.json, or that of an adapter (PEFT's
+  /// adapter_config.json), whose base is a model that is found here.
   static bool is_at(const std::string& path);
   /// Whether the folder has a file of weights, of whatever kind.
   static bool has_weights(const std::string& path);
@@ -55,6 +56,10 @@ class PretrainedModel {
   PretrainedModel& operator=(PretrainedModel&&) noexcept;
 
   const std::string& path() const;
+  /// The folder of config.json: path(), or, of an adapter, that of the model which it is of.
+  const std::string& base() const;
+  /// It is an adapter that has weights in place of the base's, beside the task's own block.
+  bool changes_base() const;
   /// All but the context of samples, which is as long as positions reach, and at most 1,024.
   const ModelConfig& config() const;
   /// config.json as it is.

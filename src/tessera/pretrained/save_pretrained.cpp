@@ -16,10 +16,12 @@
 #include "tessera/files/safetensors.h"
 #include "tessera/files/staged_folder.h"
 #include "tessera/models/parameter_shapes.h"
+#include "tessera/pretrained/hub/hub_adapter.h"
 #include "tessera/pretrained/hub/hub_family.h"
 #include "tessera/pretrained/hub/hub_labels.h"
 #include "tessera/pretrained/hub/hub_rows.h"
 #include "tessera/pretrained/hub/hub_weights.h"
+#include "tessera/pretrained/merge_adapters.h"
 #include "tessera/tensor/sixteen_bit.h"
 #include "tessera/tokenizers/files.h"
 
@@ -165,6 +167,15 @@ std::vector<std::string> left_out(const HubFamily& family, const ModelConfig& mo
   return names;
 }
 
+/// Of `model`'s adapters, the tensors of PEFT's file.
+std::vector<OutgoingTensor> outgoing_adapter(const HubFamily& family, const ModelConfig& model,
+                                             const ParameterReader& parameters) {
+  std::vector<OutgoingTensor> out;
+  for (const HubTensor& tensor : adapter_tensors(family, model))
+    if (const Shape* ours = parameters.find(tensor.ours)) out.emplace_back(tensor, *ours, model);
+  return out;
+}
+
 /// Where each file ends among the tensors.
 std::vector<std::size_t> file_ends(const std::vector<OutgoingTensor>& tensors, DType dtype,
                                    std::int64_t most) {
@@ -228,7 +239,8 @@ std::string config_text(const HubFamily& family, const ModelConfig& model,
   out.erase("problem_type");
   const FamilyTask& task = family_task(model);
   const FamilyTask* const usual = find_hub_task(family, task.hub_head, "");  // the library's row
-  if (!task.problem_type.empty() && (usual == nullptr || usual->name != task.name || model.classes == 1))
+  if (!task.problem_type.empty() &&
+      (usual == nullptr || usual->name != task.name || model.classes == 1))
     out["problem_type"] = std::string(task.problem_type);
   if (how.pad_token && family.ends_by_padding && has_head(model, TaskHead::SequenceClassification))
     out["pad_token_id"] = *how.pad_token;
@@ -262,10 +274,18 @@ bool is_shard_name(std::string_view name) {
 /// would be read as this one's, and what a killed export left is of no use.
 bool is_of_export(std::string_view name) {
   name = name.substr(0, name.find(".partial-"));
-  constexpr std::string_view kOfModel[] = {kHubConfigFile, kHubWeights, kHubIndex,
-                                           "generation_config.json"};
+  constexpr std::string_view kOfModel[] = {kHubConfigFile,    kHubWeights,
+                                           kHubIndex,         "generation_config.json",
+                                           kHubAdapterConfig, kHubAdapterWeights};
   return std::ranges::find(kOfModel, name) != std::end(kOfModel) || is_shard_name(name) ||
          tokenizer::is_tokenizer_file(name);
+}
+
+/// Errors: Fault::Usage: an export is there, and is not to be replaced.
+void require_new(const std::string& folder, const SavePretrained& how) {
+  for (const auto& entry : files_of(folder))
+    require(how.overwrite || !is_of_export(entry), "export: '", (fs::path(folder) / entry).string(),
+            "' exists; give another --output, or --overwrite");
 }
 
 }  // namespace
@@ -273,15 +293,15 @@ bool is_of_export(std::string_view name) {
 std::vector<std::string> save_pretrained(const std::string& folder, const ModelConfig& model,
                                          const ParameterReader& parameters,
                                          const SavePretrained& how) {
+  if (model.lora.rank > 0)
+    return save_pretrained(folder, without_adapters(model), merged(model, parameters), how);
   require(how.dtype == DType::F32 || how.dtype == DType::BF16 || how.dtype == DType::F16,
           "export: weights are written as f32, bf16 or f16, not ", how.dtype);
   const HubFamily& family = family_to_write(model);
   require_shapes(model, parameters);
   const std::vector<OutgoingTensor> tensors = outgoing(family, model, parameters);
   const std::vector<std::size_t> ends = file_ends(tensors, how.dtype, how.most_file_bytes);
-  for (const auto& entry : files_of(folder))
-    require(how.overwrite || !is_of_export(entry), "export: '", (fs::path(folder) / entry).string(),
-            "' exists; give another --output, or --overwrite");
+  require_new(folder, how);
   StagedFolder staged(folder);
   const fs::path at = staged.path();
   HubJson map = HubJson::object();
@@ -307,6 +327,21 @@ std::vector<std::string> save_pretrained(const std::string& folder, const ModelC
   return left_out(family, model);
 }
 
+void save_adapter(const std::string& folder, const ModelConfig& model,
+                  const ParameterReader& parameters, const std::string& base,
+                  const SavePretrained& how) {
+  const HubFamily& family = family_to_write(model);
+  require_shapes(model, parameters);
+  const std::vector<OutgoingTensor> tensors = outgoing_adapter(family, model, parameters);
+  require_new(folder, how);
+  StagedFolder staged(folder);
+  const fs::path at = staged.path();
+  write_file((at / kHubAdapterWeights).string(), tensors, parameters, how.dtype);
+  for (const auto& [name, file] : how.tokenizer) write_atomically((at / name).string(), file);
+  write_atomically((at / kHubAdapterConfig).string(), adapter_config_text(family, model, base));
+  staged.commit(is_of_export, kHubAdapterConfig);
+}
+
 bool has_pretrained_format(const ModelConfig& model) {
   const HubFamily* const family = hub_family_of(model.family);
   return family != nullptr && !family->only_read;
@@ -314,6 +349,8 @@ bool has_pretrained_format(const ModelConfig& model) {
 
 std::map<std::string, HostTensor, std::less<>> pretrained_tensors(
     const ModelConfig& model, const ParameterReader& parameters) {
+  if (model.lora.rank > 0)
+    return pretrained_tensors(without_adapters(model), merged(model, parameters));
   const HubFamily& family = family_to_write(model);
   require_shapes(model, parameters);
   std::map<std::string, HostTensor, std::less<>> out;

@@ -39,7 +39,7 @@ struct SavePretrained {
 /// Writes config.json, weights and the tokenizer into `folder`, which is made where it is missing.
 /// It comes whole (files/staged_folder.h): an earlier export is there until then, and is gone with
 /// all its files after; files that are of no export stay. A parameter that biases of models without
-/// them would be is zeros. Returns what it leaves out: the model's parameters that transformers'
+/// them would be is zeros; weights have what adapters add. Returns what it leaves out: the model's parameters that transformers'
 /// class has none for.
 ///
 /// Errors: Fault::Usage: a family that has no such folders, or sizes that transformers does not
@@ -48,6 +48,13 @@ struct SavePretrained {
 std::vector<std::string> save_pretrained(const std::string& folder, const ModelConfig& model,
                                          const ParameterReader& parameters,
                                          const SavePretrained& how = {});
+
+/// Writes the adapters of `model`, and the block of its task, which is trained with them, as PEFT's
+/// folder: adapter_config.json, which names the model `base`, and adapter_model.safetensors. Errors:
+/// likewise; Fault::Usage: adapters that PEFT has not.
+void save_adapter(const std::string& folder, const ModelConfig& model,
+                  const ParameterReader& parameters, const std::string& base,
+                  const SavePretrained& how = {});
 
 /// Whether there is such a folder of models like this one.
 bool has_pretrained_format(const ModelConfig& model);

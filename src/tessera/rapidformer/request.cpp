@@ -126,8 +126,8 @@ void take_architecture(RunConfig& config, const AskedRun& run, std::vector<std::
 void write_hub_folder(const RunConfig& config, Console& console) {
   const std::string folder = hub_folder(config);
   try {
-    const ExportedModel written =
-        export_model(config.output, folder, {.overwrite = true}, config.families);
+    const ExportedModel written = export_model(config.output, folder, {.overwrite = true},
+                                               AdapterExport::Apart, config.families);
     console.out << " the trained model is in " << folder << ", as transformers loads it\n";
     if (const std::string notice = notice_of_left_out(written); !notice.empty())
       console.out << "notice: " << notice << "\n";

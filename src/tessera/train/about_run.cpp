@@ -70,6 +70,10 @@ std::string model_text(const RunConfig& config, bool from_checkpoint) {
                          m.width, ", ", counted(m.heads, "head"));
   if (m.context > 0) out += text(", context ", m.context);
   if (m.vocabulary > 0) out += text(", vocabulary ", grouped(m.vocabulary));
+  const std::vector<std::string>& targets = m.lora.targets;
+  if (m.lora.rank > 0)
+    out += text(", trained by adapters of rank ", m.lora.rank, " at ",
+                targets.empty() ? join(kStandardLoraTargets) : join(targets));
   if (!from_checkpoint && is_default_model(config))
     out +=
         "; this is the default model: choose one with --preset, --init-from or --layers, --width "

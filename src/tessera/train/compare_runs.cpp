@@ -104,6 +104,8 @@ void compare_model(const RunConfig& config, const RecordedRun& init, const std::
   std::vector<std::string> model;
   for (const Field& field : fields()) {
     if (field.group == FieldGroup::Optimizer || field.on_resume != OnResume::Model) continue;
+    // A model without adapters gets some.
+    if (field.group == FieldGroup::Adapters && init.config.model.lora.rank == 0) continue;
     if (const std::string line = compared(field); !line.empty()) model.push_back(line);
   }
   if (!model.empty())

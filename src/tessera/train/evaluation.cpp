@@ -38,7 +38,7 @@ void take_fields(RunConfig& to, const RunConfig& from, std::span<const std::stri
   for (const std::string_view name : names) {
     if (given_alone && from.defaulted.contains(name)) continue;
     const Field& field = *find_field(name).field;
-    set_text(field, to, get_text(field, from), name);
+    copy_field(field, to, from);
   }
 }
 

@@ -10,6 +10,7 @@
 #include "tessera/config/recorded.h"
 #include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
+#include "tessera/models/parameter_shapes.h"
 #include "tessera/token_files/token_files.h"
 #include "tessera/train/compare_runs.h"
 #include "tessera/train/dialogue_data.h"
@@ -69,6 +70,24 @@ class Preparation {
     run_->anew =
         head_to_begin_anew(run_->config, *run_->data,
                            {model, known_.labels, path, parameter_names(weights)}, run_->notices);
+  }
+
+  /// What the weights at `path` lack begins at random, and must be trained then.
+  template <typename Weights>
+  void require_all_frozen(const std::string& path, const Weights& weights) {
+    const OptimizerConfig& optimizer = run_->config.optimizer;
+    if (optimizer.frozen.empty() && optimizer.trained.empty()) return;
+    const std::vector<std::string> there = parameter_names(weights);
+    std::vector<std::string> lacking;
+    for (const auto& [name, shape] : parameter_shapes(run_->config.model))
+      if (!trains(optimizer, name) && std::ranges::find(there, name) == there.end())
+        lacking.push_back(name);
+    if (!there.empty() && !lacking.empty())
+      problems_.add(text("'", path, "' lacks ", join(lacking),
+                         ", which would begin at random and stay so, as ",
+                         run_->config.model.lora.rank > 0 ? "lora-rank" : "freeze",
+                         " leaves them untrained; begin with a model that has them"),
+                    Fault::Checkpoint);
   }
 
   void add_notice(const std::string& notice) {
@@ -236,6 +255,7 @@ void Preparation::take_folder() {
   if (has_head(run_->config.model, TaskHead::SequenceClassification))
     problems_.gather([&] { require_same_padding(*pretrained_, run_->data->vocabulary); });
   begin_head_anew(pretrained_->config(), pretrained_->path(), *pretrained_);
+  problems_.gather([&] { require_all_frozen(pretrained_->path(), *pretrained_); });
   if (problems_.empty())
     problems_.gather([&] { pretrained_->check_shapes(run_->config.model, run_->anew); });
   run_->pretrained = std::move(pretrained_);
@@ -249,10 +269,13 @@ void Preparation::check_samples() {
 
 /// The checkpoint whose weights it begins with against the run.
 void Preparation::take_init() {
+  if (!init_ && !from_ && !pretrained_ && !run_->pretrained && run_->config.model.lora.rank > 0)
+    add_notice("adapters are trained on weights that begin at random; give --init-from");
   if (!init_) return;
   add_notice(notice_of_unread_first_value(run_->config, run_->init->path()));
   compare_model(run_->config, init_->run, run_->init->path(), problems_);
   begin_head_anew(init_->run.config.model, run_->init->path(), *run_->init);
+  problems_.gather([&] { require_all_frozen(run_->init->path(), *run_->init); });
 }
 
 void Preparation::take_test() {

@@ -51,17 +51,19 @@ PretrainedModel open_pretrained(const RunConfig& config, OpenPretrained::Weights
 }
 
 void take_model(RunConfig& config, const PretrainedModel& from) {
+  // An adapter has one where tokens were added.
+  const std::string& folder = Tokenizer::is_in(from.path()) ? from.path() : from.base();
   if (config.defaulted.contains("vocabulary") && tokenizer_choice(config).none() &&
-      Tokenizer::is_in(from.path())) {
+      Tokenizer::is_in(folder)) {
     config.vocabulary = VocabularyKind::Tokenizer;
-    config.tokenizer = from.path();
+    config.tokenizer = folder;
   }
   RunConfig theirs;
   theirs.model = from.config();
   if (has_made_tokens(config)) theirs.model.special_tokens.clear();
   for (const Field& field : fields()) {
-    if (field.group == FieldGroup::Model && config.defaulted.contains(field.name))
-      set_text(field, config, get_text(field, theirs), text(from.path(), ": ", field.name));
+    const bool of_model = field.group == FieldGroup::Model || field.group == FieldGroup::Adapters;
+    if (of_model && config.defaulted.contains(field.name)) copy_field(field, config, theirs);
   }
   forget_unread_fields(config);  // sizes that the family derives, as the context of vit
 }

@@ -21,7 +21,8 @@ namespace {
 /// As the run computes it.
 Graph computed(const RunSetup& setup, const WantedPrograms& wanted, Graph graph) {
   if (!setup.precision) return graph;
-  return compute_in(graph, wanted.rounded ? *setup.precision : Precision{DType::F32, DType::F32});
+  return compute_in(graph, wanted.rounded ? *setup.precision : Precision{DType::F32, DType::F32},
+                    is_frozen(setup.config.optimizer));
 }
 
 std::vector<ProgramSource> sources_of(const RunSetup& setup, const WantedPrograms& wanted) {

@@ -4,6 +4,9 @@
 #include <optional>
 
 #include "tessera/base/text.h"
+#include "tessera/ir/strategy.h"
+#include "tessera/nn/lora.h"
+#include "tessera/tensor/convert_floats.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/rank_group.h"
 
@@ -24,6 +27,30 @@ bool is_in(std::string_view path, std::string_view block) {
   return !block.empty() && path.starts_with(text(block, "."));
 }
 
+bool is_of_adapter(std::string_view path) {
+  return std::ranges::any_of(kLoraPaths,
+                             [&](std::string_view paths) { return matches(paths, path); });
+}
+
+/// In f32 and in 16 bits they are the same parameters: a run may store those that it does not train
+/// in fewer bits than the weights that it begins with.
+std::vector<TensorEntry> as_f32(std::vector<TensorEntry> entries) {
+  for (TensorEntry& entry : entries)
+    if (entry.role == Role::Parameter && is_16_bit(entry.type.dtype)) entry.type.dtype = DType::F32;
+  return entries;
+}
+
+/// Calls `read` with room for floats of the dtype `from`, which are then put into the bytes of a
+/// state of dtype `to`.
+template <typename Read>
+void read_as(DType from, DType to, std::span<std::byte> into, const Read& read) {
+  if (from == to) return read(into);
+  std::vector<std::byte> values(into.size() / static_cast<std::size_t>(size_of(to)) *
+                                static_cast<std::size_t>(size_of(from)));
+  read(values);
+  convert_floats(from, values, to, into);
+}
+
 /// What to tell of the parameters that the weights lack. Errors: as of RankGroup::load_weights.
 std::string match_weights(std::vector<TensorEntry> wanted, std::vector<TensorEntry> found,
                           const std::string& path, std::string_view anew) {
@@ -37,11 +64,14 @@ std::string match_weights(std::vector<TensorEntry> wanted, std::vector<TensorEnt
   for (const TensorEntry& entry : wanted) {
     if (!has(found, entry.name)) lacking.push_back(entry.name);
   }
+  // Adapters that a model without any gets leave it as it is.
+  if (std::ranges::none_of(found, is_of_adapter, &TensorEntry::name))
+    std::erase_if(lacking, is_of_adapter);
   if (lacking.size() < wanted.size()) {  // else all that there is shows what is wrong
     std::erase_if(found, [&](const TensorEntry& entry) { return !has(wanted, entry.name); });
     std::erase_if(wanted, [&](const TensorEntry& entry) { return !has(found, entry.name); });
   }
-  const std::string mismatch = tensor_mismatch(wanted, found);
+  const std::string mismatch = tensor_mismatch(as_f32(wanted), as_f32(found));
   if (!mismatch.empty()) fail(Fault::Checkpoint, "'", path, "' has another model: ", mismatch);
   if (lacking.empty()) return "";
   return text("'", path, "' lacks ", join(lacking), ", which are initialized at random");
@@ -60,7 +90,7 @@ void RankGroup::load(const Checkpoint& from) {
                                        [&](const TensorEntry& w) { return w.role == entry.role; });
     if (is_wanted) found.push_back(entry);
   }
-  const std::string mismatch = tensor_mismatch(wanted, found);
+  const std::string mismatch = tensor_mismatch(as_f32(wanted), as_f32(found));
   if (!mismatch.empty())
     fail(Fault::Checkpoint, "checkpoint '", from.path(), "' is of another model: ", mismatch);
   send_path(Order::Load, from.path());
@@ -105,12 +135,14 @@ void RankGroup::load_shards(const PretrainedModel& from, std::string_view anew) 
     for (const StatePlan& state : plan().states) {
       const std::string& path = state.state.path;
       if (!plan().has(state) || !from.parameters().contains(path) || is_in(path, anew)) continue;
-      engine_->write_state(path, [&](std::span<std::byte> into) {
-        if (world_ == nullptr) {
-          read_whole(from, path, into);
-        } else {
-          read_shard(from, path, state.state.home->sharding, plan().mesh, at_, into);
-        }
+      engine_->write_state(path, [&](std::span<std::byte> all) {
+        read_as(DType::F32, state.type.dtype, all, [&](std::span<std::byte> into) {
+          if (world_ == nullptr) {
+            read_whole(from, path, into);
+          } else {
+            read_shard(from, path, state.state.home->sharding, plan().mesh, at_, into);
+          }
+        });
       });
     }
   });
@@ -125,12 +157,14 @@ void RankGroup::load_shards(const Checkpoint& from, Order what, std::string_view
           (state.state.role != Role::Parameter || from.find(path) == nullptr || is_in(path, anew)))
         continue;
       if (!has_role(from, state.state.role)) continue;
-      engine_->write_state(path, [&](std::span<std::byte> into) {
-        if (world_ == nullptr) {
-          from.read(path, into);
-        } else {
-          from.read_shard(path, state.state.home->sharding, plan().mesh, at_, into);
-        }
+      engine_->write_state(path, [&](std::span<std::byte> all) {
+        read_as(from.find(path)->type.dtype, state.type.dtype, all, [&](std::span<std::byte> into) {
+          if (world_ == nullptr) {
+            from.read(path, into);
+          } else {
+            from.read_shard(path, state.state.home->sharding, plan().mesh, at_, into);
+          }
+        });
       });
     }
   });

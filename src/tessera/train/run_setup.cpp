@@ -4,6 +4,7 @@
 
 #include "tessera/base/text.h"
 #include "tessera/config/run_needs.h"
+#include "tessera/models/adapters.h"
 #include "tessera/models/family.h"
 #include "tessera/models/parallel.h"
 #include "tessera/train/programs.h"
@@ -48,6 +49,7 @@ RunSetup::RunSetup(RunConfig complete, std::optional<Task> task)
       whole(strategy_of(config.parallel, BatchSplit::Whole, config.model)),
       cut(cut_strategy(config)),
       step(in_micro_batches(cut, config.micro_batches())) {
+  require_adapter_targets(config.model);
   compile.seed = static_cast<std::uint64_t>(config.seed);
   compile.tf32 = config.tf32;
   compile.machine = config.parallel.machine;

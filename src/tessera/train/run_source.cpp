@@ -115,8 +115,7 @@ void keep_positions(ModelConfig& model, const ModelConfig& from,
 void take_model(RunConfig& config, const RecordedRun& from) {
   for (const Field& field : fields()) {
     if (field.group != FieldGroup::Model && field.on_resume != OnResume::Model) continue;
-    if (config.defaulted.contains(field.name))
-      set_text(field, config, get_text(field, from.config), field.name);
+    if (config.defaulted.contains(field.name)) copy_field(field, config, from.config);
   }
   keep_positions(config.model, from.config.model, config.defaulted);
   forget_unread_fields(config);  // sizes that the family derives, as the context of vit

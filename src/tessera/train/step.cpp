@@ -5,6 +5,8 @@
 #include <set>
 #include <string_view>
 
+#include "tessera/base/text.h"
+#include "tessera/ir/strategy.h"
 #include "tessera/nn/init.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
@@ -17,11 +19,22 @@ namespace tessera {
 
 namespace {
 
-std::vector<Value> parameters(Builder& builder) {
+/// Errors: Fault::Usage: none is trained; a pattern that matches none.
+std::vector<Value> trained_parameters(Builder& builder, const OptimizerConfig& optimizer) {
   std::vector<Value> out;
+  std::vector<std::string> paths;
   for (const State& state : builder.so_far().states()) {
-    if (state.role == Role::Parameter) out.emplace_back(builder, state.value);
+    if (state.role != Role::Parameter) continue;
+    paths.push_back(state.path);
+    if (trains(optimizer, state.path)) out.emplace_back(builder, state.value);
   }
+  for (const std::string& pattern : optimizer.frozen) {
+    const auto is_like = [&](const std::string& path) { return matches(pattern, path); };
+    require(std::ranges::any_of(paths, is_like), "freeze: no parameter matches '", pattern, "'; ",
+            near_paths(pattern, paths), "; '*' stands for any characters");
+  }
+  require(!out.empty(), "freeze ", join(optimizer.frozen), " leaves none of the ", paths.size(),
+          " parameters to train; give other patterns");
   return out;
 }
 
@@ -54,7 +67,7 @@ Graph train_step(const Task& task, const OptimizerConfig& optimizer, std::int64_
 
   const std::vector<Mean> means = task.measure(inputs, {.step = samples}).means;
   const Value loss = loss_of(task, means);
-  const std::vector<Value> weights = parameters(builder);
+  const std::vector<Value> weights = trained_parameters(builder, optimizer);
   const Value scale = optimizer.loss_scale.on ? loss_scale(builder, optimizer.loss_scale) : Value();
   const std::vector<Value> grads = gradients(scale.valid() ? loss * scale : loss, weights);
   const UpdateResult result = update(weights, grads, loss, samples, batch, optimizer, scale);

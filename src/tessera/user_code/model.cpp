@@ -178,7 +178,7 @@ void ModelChoice::apply(RunConfig& config) const {
     for (const Field& field : fields()) {
       if (field.group == FieldGroup::Model && field.name != "family" &&
           config.defaulted.contains(field.name))
-        set_text(field, config, get_text(field, theirs), field.name);
+        copy_field(field, config, theirs);
     }
   }
   if (!pretrained_.empty()) config.init_from = model_folder(pretrained_);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "tessera/tensor/convert_floats.h"
+
 namespace tessera {
 
 ParameterReader parameters_among(const std::vector<CheckpointTensor>& states) {
@@ -17,7 +19,8 @@ ParameterReader parameters_among(const std::vector<CheckpointTensor>& states) {
             return state == nullptr ? nullptr : &state->type.shape;
           },
           [find](std::string_view name, std::span<float> out) {
-            std::ranges::copy(find(name)->bytes, std::as_writable_bytes(out).begin());
+            const CheckpointTensor& state = *find(name);
+            convert_floats(state.type.dtype, state.bytes, DType::F32, std::as_writable_bytes(out));
           }};
 }
 

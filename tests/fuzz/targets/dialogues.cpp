@@ -13,8 +13,7 @@ void run(std::string_view input) {
       {"messages", ""}, {"conversations", ""}, {"prompt", "completion"}};
   static const std::string kPath = "input";
   const std::size_t which = input.empty() ? 0 : static_cast<unsigned char>(input[0]) % 3;
-  const Dialogue made =
-      dialogue_of(input.substr(input.empty() ? 0 : 1), kKeys[which], {&kPath, 1});
+  const Dialogue made = dialogue_of(input.substr(input.empty() ? 0 : 1), kKeys[which], {&kPath, 1});
   then([&] {
     check(!made.messages.empty() && made.prompt <= made.messages.size(), "messages");
     for (const auto& message : made.messages)

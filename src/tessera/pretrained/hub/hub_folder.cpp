@@ -115,10 +115,6 @@ void require_no_pointer(std::string_view begin_of_file, const std::string& path,
 
 void refuse_other_folder(const std::string& folder) {
   const auto has = [&](const char* name) { return is_named_in(folder, name); };
-  if (has("adapter_config.json"))
-    fail(Fault::Data, "'", folder, "' has adapter_config.json and no config.json: it is an ",
-         "adapter (LoRA)", base_of_adapter(folder), ", not a model; merge it with PEFT ",
-         "(merge_and_unload, then save_pretrained) and give that folder");
   if (has_shards_of_megatron(folder))
     fail(Fault::Data, "'", folder, "' is a checkpoint of Megatron-LM, whose files are pickle and ",
          "are not read here; make a folder of it with tools/convert_megatron.py, and give that");

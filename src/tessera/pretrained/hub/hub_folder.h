@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-/// Refuses a folder without a config.json by what it is: an adapter, a folder of
+/// Refuses a folder without a config.json by what it is: a folder of
 /// sentence-transformers, a checkpoint of Megatron-LM, files of another format. Nothing of these:
 /// it does nothing. Errors: Fault::Data.
 void refuse_other_folder(const std::string& folder);

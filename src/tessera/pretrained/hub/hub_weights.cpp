@@ -43,6 +43,12 @@ bool HubWeights::are_in(const std::string& folder) {
   return is_named_in(folder, kHubWeights) || is_named_in(folder, kHubIndex);
 }
 
+HubWeights HubWeights::of_file(const std::string& path) {
+  HubWeights out;
+  out.add_file(path);
+  return out;
+}
+
 HubWeights HubWeights::open(const std::string& folder) {
   const fs::path at = folder;
   HubWeights out;

@@ -32,6 +32,9 @@ class HubWeights {
   /// names and that is missing.
   static HubWeights open(const std::string& folder);
 
+  /// Of one file. Errors: likewise.
+  static HubWeights of_file(const std::string& path);
+
   HubWeights() = default;
   bool empty() const { return tensors_.empty(); }
   /// By name; the type is that of the file.
