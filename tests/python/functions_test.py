@@ -203,6 +203,7 @@ class Functions(unittest.TestCase):
             (tessera.bench, "bench"),
             (tessera.inspect, "inspect"),
             (tessera.export, "export"),
+            (tessera.merge_adapter, "merge-adapter"),
             (tessera.evaluate, "evaluate"),
             (tessera.predict, "predict"),
         ]:

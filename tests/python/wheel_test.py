@@ -14,7 +14,8 @@ import unittest
 import zipfile
 
 SOURCE, LIBRARY = sys.argv[1:3]
-FUNCTIONS = ("train", "plan", "verify", "bench", "inspect", "export", "evaluate", "predict")
+FUNCTIONS = ("train", "plan", "verify", "bench", "inspect", "export", "merge_adapter", "evaluate",
+             "predict")
 LIST_KEYWORDS = (
     "import sys, inspect, tessera\n"
     "for name in sys.argv[1:]: print(*inspect.signature(getattr(tessera, name)).parameters)"
@@ -77,7 +78,7 @@ class Wheel(unittest.TestCase):
     def test_keywords_have_types(self):
         stub = ast.parse(self.wheel.read("tessera/_keywords.pyi"))
         classes = {node.name: node for node in stub.body if isinstance(node, ast.ClassDef)}
-        self.assertEqual(set(classes), {"Run", "Compile", *map(str.capitalize, FUNCTIONS)})
+        self.assertEqual(set(classes), {"Run", "Compile", *(name.title().replace("_", "") for name in FUNCTIONS)})
 
         def names(of):
             mine = {line.target.id for line in classes[of].body if isinstance(line, ast.AnnAssign)}
@@ -94,7 +95,7 @@ class Wheel(unittest.TestCase):
         )
         for function, line in zip(FUNCTIONS, listed.stdout.splitlines()):
             keywords = set(line.split()) - {"path", "lines", "callbacks"}
-            self.assertEqual(keywords - names(function.capitalize()), set())
+            self.assertEqual(keywords - names(function.title().replace("_", "")), set())
         self.assertTrue({"steps", "train_iters", "lr", "overwrite"} <= names("Train"))
         self.assertNotIn("json", names("Plan"))
         self.assertTrue({"devices", "zero_stage"} <= names("Compile"))
