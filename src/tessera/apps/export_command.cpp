@@ -76,6 +76,16 @@ void print_export_notices(const ExportedModel& written, Console& console) {
     console.err << "notice: " << notice << "\n";
 }
 
+ExportedTo exported_here(const Arguments& arguments, AdapterExport adapter, Console& console,
+                         const OwnFamilies& families) {
+  Problems problems;
+  ParsedFlags parsed = parse_flags(arguments, export_flags({}), problems);
+  refuse_help(parsed.help);
+  ExportedTo out = export_as_asked(parsed, adapter, problems, families);
+  print_export_notices(out.model, console);
+  return out;
+}
+
 }  // namespace
 
 std::vector<Flag> export_flags(const OwnFamilies&) {
@@ -92,22 +102,12 @@ std::vector<Flag> export_flags(const OwnFamilies&) {
 }
 
 ExportedTo export_here(const Arguments& arguments, Console& console, const OwnFamilies& families) {
-  Problems problems;
-  ParsedFlags parsed = parse_flags(arguments, export_flags({}), problems);
-  refuse_help(parsed.help);
-  ExportedTo out = export_as_asked(parsed, AdapterExport::Apart, problems, families);
-  print_export_notices(out.model, console);
-  return out;
+  return exported_here(arguments, AdapterExport::Apart, console, families);
 }
 
 ExportedTo merge_adapter_here(const Arguments& arguments, Console& console,
                               const OwnFamilies& families) {
-  Problems problems;
-  ParsedFlags parsed = parse_flags(arguments, export_flags({}), problems);
-  refuse_help(parsed.help);
-  ExportedTo out = export_as_asked(parsed, AdapterExport::Merged, problems, families);
-  print_export_notices(out.model, console);
-  return out;
+  return exported_here(arguments, AdapterExport::Merged, console, families);
 }
 
 namespace {

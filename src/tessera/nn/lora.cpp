@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "tessera/base/text.h"
+#include "tessera/ir/strategy.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/reduce.h"
@@ -85,6 +86,11 @@ bool LoraConfig::adapts(std::string_view target) const {
   return std::ranges::any_of(targets, [&](const std::string& one) {
     return one == target || (one == kAllLinear && target != "qkv" && target != "kv");
   });
+}
+
+bool is_of_adapter(std::string_view path) {
+  return std::ranges::any_of(kLoraPaths,
+                             [&](std::string_view paths) { return matches(paths, path); });
 }
 
 FieldProblems problems(const LoraConfig& c) {

@@ -36,6 +36,8 @@ inline constexpr std::array<std::string_view, 2> kStandardLoraTargets = {"q", "v
 /// The parameters of adapters, by their paths.
 inline constexpr std::array<std::string_view, 2> kLoraPaths = {"*.lora_a", "*.lora_b"};
 
+bool is_of_adapter(std::string_view path);
+
 FieldProblems problems(const LoraConfig& config);
 
 /// Rows of a weight that belong together: rows are in groups, each of which has those of the first

@@ -22,7 +22,7 @@
 #include "tessera/pretrained/hub/hub_rows.h"
 #include "tessera/pretrained/hub/hub_weights.h"
 #include "tessera/pretrained/merge_adapters.h"
-#include "tessera/tensor/sixteen_bit.h"
+#include "tessera/tensor/convert_floats.h"
 #include "tessera/tokenizers/files.h"
 
 namespace tessera {
@@ -98,15 +98,7 @@ class OutgoingTensor {
 
 std::vector<std::byte> bytes_of(const std::vector<float>& values, DType dtype) {
   std::vector<std::byte> out(values.size() * static_cast<std::size_t>(size_of(dtype)));
-  if (dtype == DType::F32) {
-    std::memcpy(out.data(), values.data(), out.size());
-    return out;
-  }
-  const auto convert = dtype == DType::BF16 ? to_bf16 : to_f16;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    const std::uint16_t bits = convert(values[i]);
-    std::memcpy(out.data() + 2 * i, &bits, 2);
-  }
+  convert_floats(DType::F32, std::as_bytes(std::span(values)), dtype, out);
   return out;
 }
 

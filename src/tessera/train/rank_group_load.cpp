@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "tessera/base/text.h"
-#include "tessera/ir/strategy.h"
 #include "tessera/nn/lora.h"
 #include "tessera/tensor/convert_floats.h"
 #include "tessera/train/programs.h"
@@ -25,11 +24,6 @@ constexpr char kBehindPath = '\0';
 /// It is a parameter of the block; of no block, where that is empty.
 bool is_in(std::string_view path, std::string_view block) {
   return !block.empty() && path.starts_with(text(block, "."));
-}
-
-bool is_of_adapter(std::string_view path) {
-  return std::ranges::any_of(kLoraPaths,
-                             [&](std::string_view paths) { return matches(paths, path); });
 }
 
 /// In f32 and in 16 bits they are the same parameters: a run may store those that it does not train

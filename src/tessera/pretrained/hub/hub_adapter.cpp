@@ -127,7 +127,7 @@ bool is_nothing(const HubJson& value) {
 std::vector<HubTensor> adapter_tensors(const HubFamily& family, const ModelConfig& model) {
   std::set<std::string, std::less<>> all, left;  // parameters of adapters; PEFT has no name for
   for (const auto& [name, shape] : parameter_shapes(model))
-    if (name.ends_with(".lora_a") || name.ends_with(".lora_b")) all.insert(name);
+    if (is_of_adapter(name)) all.insert(name);
   left = all;
   require(
       kind_of(*family.family) != FamilyKind::Vision, "adapters of family ", model.family,
