@@ -5,7 +5,6 @@
 ///   example_own_family train --family primer ...         the command `tessera`, with one more
 ///   family
 
-// [includes]
 #include <stdlib.h>
 
 #include <algorithm>
@@ -21,7 +20,6 @@
 #include "tessera/tessera.h"
 
 using namespace tessera;
-// [end]
 
 namespace {
 
@@ -94,7 +92,6 @@ constexpr ModelFamily kPrimer = {
 };
 // [end]
 
-// [run]
 /// Keeps the losses.
 struct Losses : TrainCallback {
   void on_step(const StepRecord& record) override { values.push_back(record.loss); }
@@ -118,7 +115,6 @@ std::vector<double> train_on_threads(const RunConfig& config) {
   });
   return losses.values;
 }
-// [end]
 
 /// A folder that is removed again.
 struct Folder {
@@ -134,7 +130,6 @@ struct Folder {
   std::string path;
 };
 
-// [recipe]
 RunConfig recipe(const std::string& folder) {
   RunConfig out;
   out.model = published(kPrimer);
@@ -147,9 +142,7 @@ RunConfig recipe(const std::string& folder) {
   out.eval_at_end = false;
   return out;
 }
-// [end]
 
-// [meshes]
 struct Mesh4 {
   const char* name;
   ParallelConfig parallel;
@@ -162,7 +155,6 @@ const Mesh4 kMeshes[] = {
     {"ZeRO-3 over 4", {.devices = 4}, 3, 0},
     {"pipeline 2 x data 2, ZeRO-1", {.devices = 4, .pipeline = 2}, 1, 2},
 };
-// [end]
 
 /// Prints the losses of all; 0 where they agree.
 int compare_meshes() {

@@ -55,9 +55,7 @@ Graph training_step() {
   };
   const Value source = ids("source", kSource), target = ids("target", kTarget);
   const Value labels = ids("labels", kTarget), mask = ids("mask", kTarget);
-  // [loss]
   const Value loss = cross_entropy_mean(net(source, target, mask), labels, mask).value();
-  // [end]
   builder.output(Output::Kind::Metric, "loss", loss);
 
   std::vector<Value> parameters;
@@ -65,13 +63,11 @@ Graph training_step() {
     if (state.role == Role::Parameter) parameters.emplace_back(builder, state.value);
   }
   const Value samples = builder.state("data.samples", {DType::I64, {}, {}}, Role::Counter, {});
-  // [optimizer]
   OptimizerConfig optimizer;
   optimizer.kind = OptimizerKind::AdamWeightDecay;
   optimizer.eps = 1e-6;
   optimizer.groups = decay_groups(0.1);  // none for norms and biases
   optimizer.schedule = {.kind = ScheduleKind::Constant, .lr = 3e-3};
-  // [end]
   update(parameters, gradients(loss, parameters), loss, samples, kBatch, optimizer);
   return builder.finish();
 }

@@ -87,7 +87,6 @@ Plan make_plan(const Strategy& strategy, Device& device, int rank) {
 }
 // [end]
 
-// [data]
 /// Points of the square from -1 to 1; label 1 inside of a circle.
 void fill(std::mt19937& random, std::span<float> points, std::span<std::int32_t> labels) {
   std::uniform_real_distribution<float> between(-1, 1);
@@ -96,7 +95,6 @@ void fill(std::mt19937& random, std::span<float> points, std::span<std::int32_t>
     labels[i] = x * x + y * y < 0.6F ? 1 : 0;
   }
 }
-// [end]
 
 // [run]
 struct Outcome {
@@ -167,7 +165,6 @@ Outcome train_on_two(const Strategy& strategy) {
 }
 // [end]
 
-// [difference]
 /// The largest relative difference of the first ten losses.
 double difference(const Outcome& a, const Outcome& b) {
   double out = 0;
@@ -175,11 +172,9 @@ double difference(const Outcome& a, const Outcome& b) {
     out = std::max(out, std::abs(a.losses[i] - b.losses[i]) / a.losses[i]);
   return out;
 }
-// [end]
 
 }  // namespace
 
-// [main]
 int main() try {
   const Outcome one = train(one_device(1), nullptr);
   std::printf("one device: loss %.4f -> %.4f, accuracy %.0f %%\n", one.losses.front(),
@@ -198,4 +193,3 @@ int main() try {
   std::fprintf(stderr, "%s\n", error.what());
   return 1;
 }
-// [end]

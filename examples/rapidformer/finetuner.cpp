@@ -1,10 +1,10 @@
 /// A user script: BERT learns which pairs of sentences mean the same, as in GLUE's MRPC.
 
-// [finetuner]
 #include "tessera/rapidformer/rapidformer.h"
 
 using namespace tessera;
 
+// [finetuner]
 // Rows of a table with the columns of GLUE's files: two sentences, and a label.
 class SentencePairs : public MapDataset {
  public:
@@ -50,10 +50,10 @@ class MyFinetuner : public Finetuner {
     return accuracy_and_f1(eval.argmax("logits"), eval.labels("labels"));
   }
 };
+// [end]
 
 int main(int argc, char** argv) {
   RapidformerEngine engine(argc, argv);
   MyFinetuner trainer(engine);
   return trainer.train();
 }
-// [end]

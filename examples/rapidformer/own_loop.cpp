@@ -2,7 +2,6 @@
 ///
 ///   rapidformer --user-script own_loop.cpp --epochs 3 --devices 4
 
-// [own_loop]
 #include <cmath>
 #include <iostream>
 
@@ -29,6 +28,7 @@ class Halves : public MapDataset {
   std::int64_t first_, size_;
 };
 
+// [own_loop]
 int run_loop(RapidformerEngine& engine) {
   const Datasets data{std::make_shared<Halves>(0, 1024), std::make_shared<Halves>(1024, 256)};
   OptimizerConfig optimizer;
@@ -51,9 +51,9 @@ int run_loop(RapidformerEngine& engine) {
   }
   return 0;
 }
+// [end]
 
 int main(int argc, char** argv) {
   RapidformerEngine engine(argc, argv);
   return engine.run([&] { return run_loop(engine); });
 }
-// [end]

@@ -1,6 +1,6 @@
 #pragma once
 /// The flags of Rapidformer and Megatron-LM, a row each: what it becomes here, or why it is refused
-/// and what to do. docs/from/rapidformer.md shows the table.
+/// and what to do.
 
 #include <span>
 #include <string>
@@ -35,7 +35,7 @@ std::span<const FlagRow> flag_rows();
 /// nullptr: there is no row of that name.
 const FlagRow* find_flag_row(std::string_view name);
 
-/// What becomes of the flag, in Markdown: the third column of the table in docs/from/rapidformer.md.
+/// What becomes of the flag, in Markdown, for `rapidformer --help` and docs/reference/flags.md.
 std::string becomes_text(const FlagRow& row);
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
 # flags.sh BUILD SOURCE: every flag that a program of ours has, a line each. Those of rapidformer that are
-# refused are not in its help; docs/from/rapidformer.md lists them, and another test compares the list with the program.
+# refused are not in its help, but in its table.
 BUILD=$1 SOURCE=$2
 {
   for command in train sample plan verify bench prepare preprocess_data export score inspect chart report doctor launch \
@@ -7,7 +7,7 @@ BUILD=$1 SOURCE=$2
     "$BUILD/tessera" $command --help
   done
   "$BUILD/rapidformer" --help
-  sed -n "/^<!-- refused -->/,/^<!-- end/p" "$SOURCE/docs/from/rapidformer.md" | grep -oE -- "--[A-Za-z0-9_-]+"
+  sed -nE 's/^ *\{"([A-Za-z0-9_-]+)".*/--\1/p' "$SOURCE/src/tessera/rapidformer/flag_table.cpp"
   "$BUILD/example_wmt_transformer" --help
   sed -E 's/"([a-z-]+)", (true|false|0|1|[a-z])/--\1/' "$SOURCE"/examples/quickstart/quickstart.cpp | grep -oE -- '--[a-z-]+'
   "$SOURCE/dev" help
