@@ -72,8 +72,7 @@ TEST(Walkthrough, TheDocumentShowsTheseGraphs) {
       texts[text(pass, region.empty() ? "" : " ", region)] = shown(*graph);
   };
   compile({{"train", training_step(), row_parallel()}}, *make_cpu_device({.threads = 1}), options);
-  for (const char* name : {"source", "propagate", "partition begin", "partition forward",
-                           "partition backward", "partition update"})
+  for (const char* name : {"source", "propagate", "partition forward"})
     expect_text(kDocument, kFile, name, texts[name]);
 }
 
