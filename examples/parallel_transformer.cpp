@@ -21,7 +21,6 @@ namespace {
 constexpr std::int64_t kBatch = 16, kSource = 10, kTarget = 8, kVocabulary = 21, kWidth = 32;
 constexpr int kSteps = 40;
 
-// [network]
 /// Word and position, as EmbeddingLayer of the tutorial.
 Value embedding_layer(Value ids, std::string_view name, std::int64_t positions) {
   const Scope scope(ids.builder(), name);
@@ -45,7 +44,6 @@ Value net(Value source, Value target, Value target_mask) {
                               {.mask = attention_mask(target_mask)}, {});
   return linear(x, "head", kVocabulary, {.bias = false});
 }
-// [end]
 
 /// One training step.
 Graph training_step() {
