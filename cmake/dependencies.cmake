@@ -17,6 +17,8 @@ with_header(xxhash xxhash.h)
 with_header(utf8proc utf8proc.h)
 with_header(pcre2-8 pcre2.h)
 with_header(sodium sodium.h)
+with_header(z zlib.h)
+with_header(zstd zstd.h)
 target_compile_definitions(tessera::pcre2-8 INTERFACE PCRE2_CODE_UNIT_WIDTH=8)  # its header asks which
 add_library(tessera::tomlplusplus INTERFACE IMPORTED)  # headers alone
 with_header(tomlplusplus toml++/toml.h)

@@ -16,6 +16,8 @@ tessera_find_library(xxhash)
 tessera_find_library(utf8proc)
 tessera_find_library(pcre2-8)
 tessera_find_library(sodium)
+tessera_find_library(z)
+tessera_find_library(zstd)
 
 # MPI, where it is installed: ranks in several processes.
 function(tessera_find_mpi)

@@ -31,7 +31,7 @@ bool is_messages(const Json& value) {
 
 /// The object of the first line; discarded: there is none.
 Json first_object(const std::string& path) {
-  const std::string end = std::filesystem::path(path).extension().string();
+  const std::string end = std::filesystem::path(unpacked_name(path)).extension().string();
   if (end != ".jsonl" && end != ".json") return Json(Json::value_t::discarded);
   const std::vector<std::string> paths = {path};
   LineBlocks blocks(paths, 1 << 16);

@@ -7,7 +7,7 @@
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
 #include "tessera/data/dataset.h"
-#include "tessera/files/file.h"
+#include "tessera/files/unpack.h"
 
 namespace tessera {
 
@@ -23,7 +23,7 @@ LoadedQuestions load_question_files(const std::vector<std::string>& paths) {
   LoadedQuestions out;
   if (paths.empty()) return out;
   for (const std::string& path : text_files(paths)) {
-    const std::string bytes = read_file(path);
+    const std::string bytes = read_contents(path);
     Questions read = parse_questions(bytes, path);
     const std::int64_t contexts = std::ssize(out.all.contexts);
     for (Question& question : read.all) {

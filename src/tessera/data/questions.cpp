@@ -8,10 +8,10 @@
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
-#include "tessera/files/file.h"
 #include "tessera/files/json_fault.h"
 #include "tessera/files/json_lines.h"
 #include "tessera/files/other_kinds.h"
+#include "tessera/files/unpack.h"
 #include "tessera/tokenizers/json_part.h"
 
 namespace tessera {
@@ -205,6 +205,6 @@ Questions parse_questions(std::string_view bytes, const std::string& path) {
   return reader.take();
 }
 
-Questions read_questions(const std::string& path) { return parse_questions(read_file(path), path); }
+Questions read_questions(const std::string& path) { return parse_questions(read_contents(path), path); }
 
 }  // namespace tessera

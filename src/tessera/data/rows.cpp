@@ -9,7 +9,7 @@
 #include "tessera/base/text.h"
 #include "tessera/data/dataset.h"
 #include "tessera/data/label_kind.h"
-#include "tessera/files/file.h"
+#include "tessera/files/unpack.h"
 
 namespace tessera {
 
@@ -85,7 +85,7 @@ TableRows load_tables(const std::vector<std::string>& paths, const RowsChoice& c
   options.may_lack_last = out.labelled && choice.tests;
   options.last_may_be_list = out.labelled && choice.labels->several;
   for (const std::string& path : all) {
-    const std::string bytes = read_file(path);
+    const std::string bytes = read_contents(path);
     out.tables.push_back(parse_table(bytes, path, wanted, options));
     const Table& table = out.tables.back();
     if (!table.notice.empty()) out.notices.push_back(table.notice);

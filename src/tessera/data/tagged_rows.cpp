@@ -11,7 +11,7 @@
 #include "tessera/data/dataset.h"
 #include "tessera/data/label_rules.h"
 #include "tessera/data/tagged_words.h"
-#include "tessera/files/file.h"
+#include "tessera/files/unpack.h"
 #include "tessera/tensor/ignored_label.h"
 
 namespace tessera {
@@ -31,7 +31,7 @@ LoadedSentences load_sentences(const std::vector<std::string>& paths, const Rows
                                    .may_lack_tags = choice.tests};
   LoadedSentences out;
   for (const std::string& path : text_files(paths)) {
-    const std::string bytes = read_file(path);
+    const std::string bytes = read_contents(path);
     std::vector<TaggedSentence> read = parse_tagged_words(bytes, path, options);
     out.all.insert(out.all.end(), std::make_move_iterator(read.begin()),
                    std::make_move_iterator(read.end()));

@@ -10,10 +10,10 @@
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
 #include "tessera/files/conll_comments.h"
-#include "tessera/files/file.h"
 #include "tessera/files/json_fault.h"
 #include "tessera/files/json_lines.h"
 #include "tessera/files/other_kinds.h"
+#include "tessera/files/unpack.h"
 #include "tessera/tokenizers/json_part.h"
 
 namespace tessera {
@@ -212,7 +212,7 @@ std::vector<TaggedSentence> parse_tagged_words(std::string_view bytes, const std
 
 std::vector<TaggedSentence> read_tagged_words(const std::string& path,
                                               const TaggedWordsOptions& options) {
-  return parse_tagged_words(read_file(path), path, options);
+  return parse_tagged_words(read_contents(path), path, options);
 }
 
 }  // namespace tessera

@@ -134,24 +134,21 @@ void require_line_length(std::int64_t bytes, const LinePlace& place, const char*
 
 LineBlocks::LineBlocks(std::span<const std::string> paths, std::int64_t block_bytes)
     : paths_(paths), block_bytes_(block_bytes) {
-  for (const std::string& path : paths_) {
-    files_.emplace_back(path);
-    bytes_ += files_.back().size();
-  }
+  for (const std::string& path : paths_) bytes_ += Contents(path).file_bytes();
 }
 
 bool LineBlocks::next(LineBlock& out) {
-  while (file_ < files_.size()) {
-    const InputFile& file = files_[file_];
-    const std::int64_t begin = at_;
+  while (file_ < paths_.size()) {
+    if (!contents_) contents_.emplace(paths_[file_]);
+    const std::int64_t begin = contents_->offset(), before = contents_->file_bytes_read();
     out.bytes = std::exchange(rest_, "");
-    while (at_ < file.size()) {
-      const std::size_t had = out.bytes.size();
-      const std::int64_t part = std::min(block_bytes_, file.size() - at_);
-      out.bytes.resize(had + static_cast<std::size_t>(part));
-      file.read(at_, std::as_writable_bytes(std::span(out.bytes)).subspan(had));
-      at_ += part;
-      done_ += part;
+    while (!ends_) {
+      const std::size_t had = out.bytes.size(), part = static_cast<std::size_t>(block_bytes_);
+      out.bytes.resize(had + part);
+      const std::size_t got =
+          contents_->read(std::as_writable_bytes(std::span(out.bytes)).subspan(had));
+      out.bytes.resize(had + got);
+      ends_ = got < part;
       const std::size_t newline = std::string_view(out.bytes).substr(had).rfind('\n');
       if (newline != std::string_view::npos) {
         rest_ = out.bytes.substr(had + newline + 1);
@@ -164,11 +161,13 @@ bool LineBlocks::next(LineBlock& out) {
       out.bytes.erase(0, kByteOrderMark.size());
     out.path = &paths_[file_];
     out.first_line = line_;
+    out.file_bytes = contents_->file_bytes_read() - before;
     line_ += std::ranges::count(out.bytes, '\n');
-    if (at_ == file.size() && rest_.empty()) {
+    if (ends_ && rest_.empty()) {
       ++file_;
-      at_ = 0;
+      contents_.reset();
       line_ = 1;
+      ends_ = false;
     }
     if (!out.bytes.empty()) return true;
   }

@@ -2,12 +2,13 @@
 /// Files with a JSON object in each line.
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "tessera/files/file.h"
+#include "tessera/files/unpack.h"
 
 namespace tessera {
 
@@ -37,27 +38,29 @@ struct LineBlock {
   std::string bytes;
   const std::string* path = nullptr;
   std::int64_t first_line = 1;  // the number of the first one
+  std::int64_t file_bytes = 0;  // on the disk, that were read for it
 };
 
-/// The lines of files, one file after another, some bytes at a time.
+/// The lines of files, which may be packed, one file after another, some bytes at a time.
 class LineBlocks {
  public:
-  /// `paths` outlive it and its blocks. Errors: as of InputFile.
+  /// `paths` outlive it and its blocks. Errors: as of Contents (unpack.h).
   explicit LineBlocks(std::span<const std::string> paths, std::int64_t block_bytes = 1 << 20);
   /// The next block of whole lines, each with its newline but for one that a file ends without;
   /// false: there is none. A byte order mark at the start of a file is left out. Errors: as of
-  /// InputFile; a line that is too long.
+  /// Contents; a line that is too long.
   bool next(LineBlock& out);
-  std::int64_t bytes_read() const { return done_; }
+  /// Of all files on the disk.
   std::int64_t bytes() const { return bytes_; }
 
  private:
   std::span<const std::string> paths_;
-  std::vector<InputFile> files_;
-  std::int64_t block_bytes_, bytes_ = 0, done_ = 0;
+  std::int64_t block_bytes_, bytes_ = 0;
   std::size_t file_ = 0;
-  std::int64_t at_ = 0, line_ = 1;
-  std::string rest_;  // the beginning of a line that the last block broke
+  std::optional<Contents> contents_;  // of file_; none: it is not begun
+  std::int64_t line_ = 1;
+  std::string rest_;   // the beginning of a line that the last block broke
+  bool ends_ = false;  // the file has no more bytes
 };
 
 /// Calls `take` with each line of a block, without its newline and the \r before it, and its place.

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "tessera/base/error.h"
-#include "tessera/files/file.h"
+#include "tessera/files/unpack.h"
 
 namespace tessera {
 
@@ -53,11 +53,16 @@ constexpr OtherKind kOtherKinds[] = {
      "ELF",
      "a program", "give a text"}};
 
+constexpr std::string_view kTar = "ustar";
+constexpr std::size_t kTarAt = 257;  // in the header of an archive
+
 std::string kind_text(const OtherKind& kind) { return text(kind.what, "; ", kind.instead); }
 
 }  // namespace
 
 std::string other_kind(std::string_view bytes) {
+  if (bytes.size() >= kTarAt && bytes.substr(kTarAt).starts_with(kTar))
+    return text("an archive of tar; ", kUnpack);
   const auto found = std::ranges::find_if(
       kOtherKinds, [&](const OtherKind& kind) { return bytes.starts_with(kind.begin); });
   return found == std::end(kOtherKinds) ? "" : kind_text(*found);
@@ -73,10 +78,9 @@ std::string other_kind_at(const std::string& path) {
     if (fs::is_regular_file(prefix + beside, ignored))
       return text("a part of token files; give their prefix, --data ", prefix);
   }
-  constexpr std::int64_t kMost = 16;
-  const InputFile file(path);
-  std::string begin(static_cast<std::size_t>(std::min(kMost, file.size())), '\0');
-  file.read(0, std::as_writable_bytes(std::span(begin)));
+  Contents file(path);
+  std::string begin(kTarAt + kTar.size(), '\0');
+  begin.resize(file.read(std::as_writable_bytes(std::span(begin))));
   return other_kind(begin);
 }
 

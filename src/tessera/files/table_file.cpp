@@ -8,10 +8,10 @@
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
-#include "tessera/files/file.h"
 #include "tessera/files/json_cells.h"
 #include "tessera/files/json_lines.h"
 #include "tessera/files/other_kinds.h"
+#include "tessera/files/unpack.h"
 
 namespace tessera {
 
@@ -238,6 +238,7 @@ void read_json_lines(std::string_view bytes, const std::string& path,
 }  // namespace
 
 std::optional<TableFormat> table_format(std::string_view path) {
+  path = unpacked_name(path);
   std::string ending(path.substr(std::min(path.rfind('.'), path.size())));
   std::ranges::transform(ending, ending.begin(),
                          [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
@@ -288,7 +289,7 @@ TableFormat begin_table(std::string_view& bytes, const std::string& path,
 }  // namespace
 
 std::vector<std::string> table_columns(const std::string& path, const TableOptions& options) {
-  const std::string file = read_file(path);
+  const std::string file = read_contents(path);
   std::string_view bytes = file;
   const TableFormat format = begin_table(bytes, path, options);
   if (!options.names.empty()) return options.names;
@@ -322,7 +323,7 @@ Table parse_table(std::string_view bytes, const std::string& path,
 
 Table read_table(const std::string& path, std::span<const std::string> wanted,
                  const TableOptions& options) {
-  return parse_table(read_file(path), path, wanted, options);
+  return parse_table(read_contents(path), path, wanted, options);
 }
 
 }  // namespace tessera

@@ -21,8 +21,8 @@ inline constexpr std::array<std::string_view, 3> kTableFormats = {"csv", "tsv", 
 /// Most fields of a row of CSV or TSV.
 inline constexpr std::size_t kMostFields = 100'000;
 
-/// By how the path ends, in small or capital letters: .csv, .tsv, .jsonl, .json. Nothing:
-/// otherwise.
+/// By how the path ends, in small or capital letters: .csv, .tsv, .jsonl, .json, each also with .gz
+/// or .zst behind it. Nothing: otherwise.
 std::optional<TableFormat> table_format(std::string_view path);
 
 /// What becomes of a row of CSV or TSV with more or fewer fields than there are columns, and of a

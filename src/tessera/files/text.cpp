@@ -8,8 +8,8 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
-#include "tessera/files/file.h"
 #include "tessera/files/other_kinds.h"
+#include "tessera/files/unpack.h"
 
 namespace tessera {
 
@@ -33,13 +33,13 @@ Text load_text(const std::vector<std::string>& paths, const TextOptions& options
     const std::size_t before = out.bytes.size();
     if (fs::is_directory(path, error)) {
       for (const std::string& file : files_of(path))
-        append_text_file(out, read_file(file), file, options);
+        append_text_file(out, read_contents(file), file, options);
       if (out.bytes.size() == before) {
         fail(Fault::Data, "the files of folder '", path,
              "' are all empty; give a folder with text");
       }
     } else {
-      append_text_file(out, read_file(path), path, options);
+      append_text_file(out, read_contents(path), path, options);
       if (out.bytes.size() == before)
         fail(Fault::Data, "text file '", path, "' is empty; give a file with text");
     }
@@ -90,7 +90,7 @@ std::vector<std::string> text_files(const std::vector<std::string>& paths) {
 
 std::vector<std::string> read_lines(const std::string& path) {
   Text read;
-  append_text_file(read, read_file(path), path, {});
+  append_text_file(read, read_contents(path), path, {});
   if (read.bytes.empty())
     fail(Fault::Data, "'", path, "' is empty; give a file with one text per line");
   std::vector<std::string> out = split(read.bytes, '\n');

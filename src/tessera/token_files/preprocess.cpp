@@ -175,7 +175,7 @@ PreprocessReport preprocess(const PreprocessRequest& request) {
       [&](const LineBlock& block, const Encoded& encoded) {
         for (std::size_t i = 0; i < writers.size(); ++i)
           write_block(encoded[i], *writers[i], out.outputs[i]);
-        read += std::ssize(block.bytes);
+        read += block.file_bytes;
         if (request.progress)
           request.progress(writers.front()->num_documents(), read, blocks.bytes());
       });
