@@ -200,5 +200,26 @@ TEST(Text, KeepsWhenAsked) {
             "a\xFF\xFE\r\n");
 }
 
+TEST(TextFiles, APatternMeansWhatFitsIt) {
+  const TestFolder folder;
+  for (const char* const name : {"part-10.txt", "part-2.txt", "part-[x].txt", "other"})
+    write_atomically(folder / name, text(name, "\n"));
+  std::filesystem::create_directory(folder / "inner");
+  write_atomically(folder / "inner/a.txt", "inner\n");
+  const auto names = [&](const std::vector<std::string>& paths) {
+    std::vector<std::string> out;
+    for (const std::string& path : text_files(paths))
+      out.push_back(path.substr(folder.path().size() + 1));
+    return join(out);
+  };
+  EXPECT_EQ(names({folder / "part-*.txt"}), "part-10.txt, part-2.txt, part-[x].txt");
+  EXPECT_EQ(names({folder / "part-[12].txt"}), "part-2.txt");
+  EXPECT_EQ(names({folder / "part-[x].txt"}), "part-[x].txt") << "a file of that name is there";
+  EXPECT_EQ(names({folder / "other", folder / "in*"}), "other, inner/a.txt");
+  EXPECT_EQ(load_text({folder / "part-?*.txt"}).files.size(), 3u);
+  EXPECT_NE(message_of([&] { text_files({folder / "*.csv"}); }).find("no file fits the pattern"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace tessera

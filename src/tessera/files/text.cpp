@@ -1,5 +1,7 @@
 #include "tessera/files/text.h"
 
+#include <glob.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <set>
@@ -19,6 +21,8 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> files_of(const std::string& folder);
 void require_paths(const std::vector<std::string>& paths);
+/// The paths, with what fits a pattern in its place.
+std::vector<std::string> fitting(const std::vector<std::string>& paths);
 /// A file of so many bytes whose text comes next.
 void add_file(Text& out, const std::string& path, std::size_t bytes);
 [[noreturn]] void fail_utf8(std::string_view bytes, std::size_t offset, const std::string& path);
@@ -28,7 +32,7 @@ void add_file(Text& out, const std::string& path, std::size_t bytes);
 Text load_text(const std::vector<std::string>& paths, const TextOptions& options) {
   require_paths(paths);
   Text out;
-  for (const std::string& path : paths) {
+  for (const std::string& path : fitting(paths)) {
     std::error_code error;
     const std::size_t before = out.bytes.size();
     if (fs::is_directory(path, error)) {
@@ -77,7 +81,7 @@ void append_text_file(Text& out, std::string_view bytes, const std::string& path
 std::vector<std::string> text_files(const std::vector<std::string>& paths) {
   require_paths(paths);
   std::vector<std::string> out;
-  for (const std::string& path : paths) {
+  for (const std::string& path : fitting(paths)) {
     std::error_code error;
     if (!fs::is_directory(path, error)) {
       out.push_back(path);
@@ -110,6 +114,28 @@ namespace {
 
 void require_paths(const std::vector<std::string>& paths) {
   if (paths.empty()) fail(Fault::Data, "no text was given; give at least one file or folder");
+}
+
+std::vector<std::string> fitting(const std::vector<std::string>& paths) {
+  std::vector<std::string> out;
+  for (const std::string& path : paths) {
+    std::error_code ignored;
+    if (fs::exists(path, ignored) || path.find_first_of("*?[") == path.npos) {
+      out.push_back(path);
+      continue;
+    }
+    glob_t found = {};
+    const int code = ::glob(path.c_str(), 0, nullptr, &found);
+    std::vector<std::string> fit(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+    ::globfree(&found);
+    if (code == GLOB_NOSPACE) fail(Fault::Resource, "no memory for what '", path, "' fits");
+    if (fit.empty())
+      fail(Fault::Data, "no file fits the pattern '", path, "'; a pattern looks into the folders ",
+           "that it names, and not into those inside");
+    std::ranges::sort(fit);  // by bytes, whatever the language
+    out.insert(out.end(), fit.begin(), fit.end());
+  }
+  return out;
 }
 
 void add_file(Text& out, const std::string& path, std::size_t bytes) {

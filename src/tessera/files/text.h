@@ -32,8 +32,9 @@ struct Text {
   std::int64_t crlf = 0;              // "\r\n" that became "\n"
 };
 
-/// The text of files and folders, in the order given; of a folder every regular file that is not
-/// hidden, sorted by name, without the folders inside, each file once even where links name it
+/// The text of files and folders, in the order given, packed or not (unpack.h); a path that is not
+/// there and has *, ? or [ is a pattern of a shell, and means what fits it, sorted by name; of a
+/// folder every regular file that is not hidden, sorted by name, without the folders inside, each file once even where links name it
 /// again. Where a file does not end its last line and another follows, a newline is added.
 ///
 /// Errors:  Fault::Data: missing, unreadable, empty (a folder may hold empty files, not only such),
@@ -41,7 +42,7 @@ struct Text {
 Text load_text(const std::vector<std::string>& paths, const TextOptions& options = {});
 
 /// The files at `paths`: each itself, or, of a folder, those that load_text takes. Errors:
-/// Fault::Data: no path; a folder without files.
+/// Fault::Data: no path; a folder without files; a pattern that nothing fits.
 std::vector<std::string> text_files(const std::vector<std::string>& paths);
 
 /// The lines of one file, normalised as load_text does. An empty line is one too; behind the

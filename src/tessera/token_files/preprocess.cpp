@@ -11,6 +11,7 @@
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
 #include "tessera/files/json_lines.h"
+#include "tessera/files/text.h"
 #include "tessera/token_files/in_order.h"
 #include "tessera/token_files/indexed_dataset_writer.h"
 #include "tessera/token_files/sentences.h"
@@ -126,10 +127,10 @@ void write_block(const EncodedBlock& block, IndexedDatasetWriter& to,
   }
 }
 
-TextEncoder encoder_for(const PreprocessRequest& request) {
+TextEncoder encoder_for(const PreprocessRequest& request, const std::vector<std::string>& inputs) {
   TextEncoderChoice choice = request.encoder;
   choice.texts = [&](const std::function<void(std::string_view)>& take) {
-    LineBlocks blocks(request.inputs);
+    LineBlocks blocks(inputs);
     LineBlock block;
     while (blocks.next(block)) {
       for_each_line(block, [&](std::string_view line, const LinePlace& place) {
@@ -151,7 +152,8 @@ TextEncoder encoder_for(const PreprocessRequest& request) {
 PreprocessReport preprocess(const PreprocessRequest& request) {
   const auto start = std::chrono::steady_clock::now();
   check_request(request);
-  const TextEncoder encoder = encoder_for(request);
+  const std::vector<std::string> inputs = text_files(request.inputs);
+  const TextEncoder encoder = encoder_for(request, inputs);
   PreprocessReport out;
   out.encoder = encoder.name;
   out.vocabulary = encoder.vocabulary;
@@ -165,7 +167,7 @@ PreprocessReport preprocess(const PreprocessRequest& request) {
     out.outputs.push_back({prefix_of(request, key)});
     writers.push_back(std::make_unique<IndexedDatasetWriter>(out.outputs.back().prefix, type));
   }
-  LineBlocks blocks(request.inputs);
+  LineBlocks blocks(inputs);
   using Encoded = std::vector<EncodedBlock>;
   std::int64_t read = 0;
   in_order<LineBlock, Encoded>(

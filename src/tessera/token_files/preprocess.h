@@ -11,7 +11,7 @@
 namespace tessera {
 
 struct PreprocessRequest {
-  std::vector<std::string> inputs;           // files of JSON lines
+  std::vector<std::string> inputs;           // files of JSON lines, folders, patterns
   std::string output_prefix;                 // PREFIX_KEY_document.bin and .idx
   std::vector<std::string> keys = {"text"};  // of the texts in each line
   bool split_sentences = false;              // a sequence for each sentence: PREFIX_KEY_sentence
