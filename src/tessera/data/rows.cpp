@@ -137,7 +137,8 @@ std::string joined_texts(const TableRows& rows, std::size_t columns, std::int64_
   return out;
 }
 
-/// What stands behind each document.
+}  // namespace
+
 std::vector<std::int32_t> document_end(const Vocabulary& vocabulary) {
   const Tokenizer* const made = vocabulary.made_elsewhere();
   const auto end = made == nullptr ? std::nullopt : end_of_document(*made);
@@ -153,6 +154,8 @@ std::vector<std::int32_t> document_end(const Vocabulary& vocabulary) {
          "drops new lines, so documents could not be separated; give one that has such a token");
   return out;
 }
+
+namespace {
 
 /// The tokens of rows, one text behind another.
 struct EncodedRows {

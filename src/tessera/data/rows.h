@@ -55,6 +55,10 @@ struct RowsChoice {
   }
 };
 
+/// What stands behind each document: the token that ends one, or a new line. Errors: Fault::Data:
+/// the vocabulary has neither.
+std::vector<std::int32_t> document_end(const Vocabulary& vocabulary);
+
 /// The tokens of a part that trains, and those held out behind them.
 TokenStream stream_of(const RowsChoice& choice, std::vector<std::int32_t> train,
                       std::vector<std::int32_t> held_out);
