@@ -8,6 +8,7 @@
 
 #include "tessera/apps/command.h"
 #include "tessera/apps/commands_here.h"
+#include "tessera/apps/data_names.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/found_run.h"
 #include "tessera/apps/model_names.h"
@@ -114,6 +115,7 @@ EvaluationAsked read_evaluation(const Arguments& arguments, bool predicts,
   out.command.devices_given = parsed.find("devices") != nullptr;
   out.command.config = configure(parsed, problems, out.notices, families);
   out.command.config.test_data = {data};
+  problems.gather([&] { out.command.config.test_data = data_paths({data}); });
   return out;
 }
 

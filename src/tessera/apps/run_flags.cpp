@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/apps/data_names.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/model_names.h"
 #include "tessera/base/text.h"
@@ -179,6 +180,8 @@ RunConfig configure(const ParsedFlags& parsed, Problems& problems,
   }
   RunConfig out = configure(file, flags, problems, notices, families);
   problems.gather([&] { out.init_from = model_folder(out.init_from); });
+  for (auto* const words : {&out.data, &out.valid_data, &out.test_data})
+    problems.gather([&] { *words = data_paths(*words); });
   return out;
 }
 

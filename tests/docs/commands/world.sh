@@ -4,7 +4,7 @@ export BUILD=$1 SOURCE=$2 WORLD=$3
 HERE=$SOURCE/tests/docs/commands
 export HOME=$WORLD/home TABLE=$HERE/commands.txt LC_ALL=C.UTF-8
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-unset HF_HUB_CACHE HF_HOME TESSERA_MODELS XDG_CACHE_HOME DESTDIR TESSERA_BUILD RANK WORLD_SIZE MASTER_ADDR
+unset HF_HUB_CACHE HF_HOME TESSERA_DATA TESSERA_MODELS XDG_CACHE_HOME DESTDIR TESSERA_BUILD RANK WORLD_SIZE MASTER_ADDR
 mkdir -p "$HOME" "$WORLD/clone/build/fuzz" "$WORLD/clone/build/asan" && cd "$WORLD/clone" || return 1
 
 # What git has of the tree, without what stands in a build folder or was written by runs.
