@@ -18,9 +18,9 @@ namespace tessera {
 
 struct StreamChoice {
   /// Files of each source: all are texts, or, where `column` names the key of the texts, JSON lines.
-  std::vector<std::vector<std::string>> sources;
-  std::vector<double> weights;             // of each source, above 0; one source needs none
-  std::string column;                      // empty: all are texts
+  std::vector<std::vector<std::string>> sources = {};
+  std::vector<double> weights = {};        // of each source, above 0; one source needs none
+  std::string column = {};                 // empty: all are texts
   std::optional<TableFormat> format = {};  // none: as their names tell
   bool skip_bad_rows = false;
   std::uint64_t seed = 0;

@@ -14,8 +14,8 @@ namespace tessera {
 
 /// Files of texts, or of JSON lines.
 struct StreamFiles {
-  std::vector<std::string> paths;
-  std::string column;          // of JSON lines: the key of the texts; empty: the files are texts
+  std::vector<std::string> paths = {};
+  std::string column = {};     // of JSON lines: the key of the texts; empty: the files are texts
   bool skip_bad_rows = false;  // lines that are no objects or lack the key
   std::uint64_t key = 0;       // of the order of files, which is drawn anew for each pass
 
