@@ -305,14 +305,14 @@ TEST(HubDoors, ClassesThatAreNotKnownAreRefusedWithTheTasksThatFit) {
     const char *golden, *class_name, *task;
   };
   const Row rows[] = {
-      {"gpt2", "GPT2ForTokenClassification", "causal_lm (GPT2LMHeadModel)"},
+      {"gpt2", "GPT2ForQuestionAnswering", "token_classification (GPT2ForTokenClassification)"},
       {"gpt2", "GPT2DoubleHeadsModel", "sequence_classification (GPT2ForSequenceClassification)"},
       {"llama", "LlamaForQuestionAnswering", "causal_lm (LlamaForCausalLM)"},
       {"bert", "BertForMultipleChoice", "token_classification (BertForTokenClassification)"},
       {"roberta", "RobertaForMultipleChoice", "masked_lm (RobertaForMaskedLM)"},
       {"albert", "AlbertForMultipleChoice", "question_answering (AlbertForQuestionAnswering)"},
       {"t5", "T5ForQuestionAnswering", "T5ForConditionalGeneration"},
-      {"bart", "BartForSequenceClassification", "BartForConditionalGeneration"},
+      {"bart", "BartForQuestionAnswering", "BartForConditionalGeneration"},
       {"vit", "ViTForMaskedImageModeling", "ViTForImageClassification"},
   };
   for (const Row& row : rows) {

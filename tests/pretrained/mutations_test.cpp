@@ -169,11 +169,11 @@ TEST_P(HubMutations, OfShapes) {
   }
 }
 
-/// Keys without a default in transformers' classes: a task, a length of samples, and T5's scale,
-/// which is as tie_word_embeddings says.
+/// Keys without a default in transformers' configurations: a task, a length of samples, T5's scale,
+/// which is as tie_word_embeddings says, and a rate that is 0.1 for those who classify tokens.
 bool follows_from_others(const std::string& key) {
   return key == "architectures" || key == "id2label" || key == "n_positions" ||
-         key == "scale_decoder_outputs";
+         key == "scale_decoder_outputs" || key == "classifier_dropout";
 }
 
 TEST_P(HubMutations, OfKeysThatAreMissing) {

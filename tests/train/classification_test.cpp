@@ -59,7 +59,7 @@ class Classified : public TrainerTest {
 };
 
 TEST_F(Classified, EveryHeldOutRowIsPredictedAfterEachEpoch) {
-  for (const char* const family : {"bert", "roberta", "albert", "gpt2", "llama"}) {
+  for (const char* const family : {"bert", "roberta", "albert", "gpt2", "llama", "bart", "t5"}) {
     SCOPED_TRACE(family);
     for (const int classes : {2, 3}) {
       const std::string output = text(family, classes);

@@ -17,6 +17,7 @@ import torch
 import transformers
 
 import families
+import family_tasks
 
 GOLDEN = pathlib.Path(__file__).resolve().parents[2] / "tests" / "golden"
 ADAPTERS = {
@@ -27,7 +28,7 @@ ADAPTERS = {
     "t5": peft.LoraConfig(task_type="SEQ_2_SEQ_LM", r=4, target_modules=["q", "v", "wo"]),
 }
 
-TASKS = families.TASKS | {"LMHeadModel": families.CAUSAL}
+TASKS = family_tasks.TASKS | {"LMHeadModel": family_tasks.CAUSAL}
 
 
 def main():

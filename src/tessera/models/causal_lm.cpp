@@ -279,14 +279,21 @@ std::optional<std::int32_t> end_padding(const Vocabulary& vocabulary) {
   return has.pad ? has.pad : has.eos;
 }
 
+namespace {
+
+/// Of texts [b, s, width]; where there is a mask, tokens see no padding.
+Value text_rows(const ModelConfig& c, const TaskValues& in, const Pass& pass) {
+  Pass of_texts = pass;
+  if (const auto at = in.find("mask"); at != in.end()) of_texts.mask = at->second;
+  return causal_rows(c, layer_of(c), in.at("ids"), of_texts).rows;
+}
+
+}  // namespace
+
 TextClassifier causal_classifier(const ModelConfig& c) {
-  TransformerLayer layer = layer_of(c);
-  layer.residual_init = residual_init(init_of(c), 2 * c.layers);
   TextClassifier out{.last = true};
-  out.logits = [c, layer](const TaskValues& in, const Pass& pass) -> Value {
-    Pass of_texts = pass;
-    if (const auto at = in.find("mask"); at != in.end()) of_texts.mask = at->second;
-    const Value x = causal_rows(c, layer, in.at("ids"), of_texts).rows, last = in.at("last");
+  out.logits = [c](const TaskValues& in, const Pass& pass) -> Value {
+    const Value x = text_rows(c, in, pass), last = in.at("last");
     const std::int64_t batch = x.shape()[0];
     const Value rows = reshape(rows_at(x, reshape(last, {batch, 1})), {batch, c.width});
     return linear(rows, "score", class_count(c), {false, init_of(c)});
@@ -298,6 +305,17 @@ TextClassifier causal_classifier(const ModelConfig& c) {
     return {made->frame(), pad.value_or(0), pad};
   };
   return out;
+}
+
+Task causal_token_classification(const ModelConfig& c) {
+  TextClassifier classifier = causal_classifier(c);
+  classifier.last = false;
+  classifier.logits = [c](const TaskValues& in, const Pass& pass) {
+    const Value rows =
+        dropout_layer(text_rows(c, in, pass), classifier_dropout(c), pass.step, "score.dropout");
+    return linear(rows, "score", class_count(c), {true, init_of(c)});
+  };
+  return token_classification(c, classifier);
 }
 
 }  // namespace tessera

@@ -1,8 +1,8 @@
 #pragma once
 /// Language models that predict the next token from those before it.
 
-#include "tessera/models/classification.h"
 #include "tessera/models/family.h"
+#include "tessera/models/token_classification.h"
 
 namespace tessera {
 
@@ -54,10 +54,18 @@ std::optional<std::int32_t> end_padding(const Vocabulary& vocabulary);
 /// stand within what the tokenizer's post-processor puts around them, or one behind the other.
 TextClassifier causal_classifier(const ModelConfig& config);
 
-/// The rows of a family whose layers are those of layer_of: of the language model, and of texts.
+/// Tells the class of each word by the row of its first token, which has seen what is before it.
+/// Dropout, and a product with a bias (block score), as in transformers' ...ForTokenClassification.
+Task causal_token_classification(const ModelConfig& config);
+
+/// The rows of a family whose layers are those of layer_of: of the language model, of texts, and of
+/// words.
 constexpr auto causal_tasks(std::span<const ReadField> language_model) {
-  return joined(std::array{FamilyTask{kCausalLm, causal_lm, language_model}},
-                text_tasks<causal_classifier>(kClassesReads, /*head=*/"score"));
+  return joined(
+      std::array{FamilyTask{kCausalLm, causal_lm, language_model}},
+      text_tasks<causal_classifier>(kClassesReads, /*head=*/"score"),
+      std::array{FamilyTask{kTokenClassification, causal_token_classification, kClassifierReads,
+                            find_classifier_problems, /*head=*/"score"}});
 }
 
 }  // namespace tessera

@@ -5,10 +5,13 @@
 
 namespace tessera {
 
+/// The task of the classifier, whose logits are of each token: [b, context, classes]. Inputs and
+/// samples: those of data/labelled_texts.h, of data whose tokens have labels. Loss: mean
+/// cross-entropy of the labels. Predicted: logits, and the labels beside them. Judged by tag_judge.
+Task token_classification(const ModelConfig& config, TextClassifier classifier);
+
 /// A linear layer on each token, that of transformers' ...ForTokenClassification (block
-/// classifier). Inputs and samples: those of data/labelled_texts.h, of data whose tokens have
-/// labels. Loss: mean cross-entropy of the labels. Predicted: logits, and the labels beside them.
-/// Judged by tag_judge.
+/// classifier).
 Task encoder_token_classification(const ModelConfig& config, const MaskedModel& model);
 
 /// Judges logits [batch, tokens, classes] where labels [batch, tokens] are not kIgnoredLabel, by

@@ -142,7 +142,7 @@ std::vector<OutgoingTensor> outgoing(const HubFamily& family, const ModelConfig&
       out[known->second].add(tensor);
   }
   for (const HubConstant& constant : family.constants) {
-    if (!constant.is_written) continue;
+    if (!constant.is_written || !is_of(constant.heads, family_task(model).hub_head)) continue;
     out.emplace_back(HubTensor{"", std::string(constant.name)}, constant.shape(model), model);
     out.back().fill(constant.at);
   }

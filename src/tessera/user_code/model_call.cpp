@@ -94,9 +94,9 @@ void change_encoder(ModelCall& call, const ModelConfig& config) {
   may_have(call, {"types", DType::I32, {config.context}, types_of(config)});
 }
 
-/// A causal model's classifier reads the row of a token that it is told.
+/// A causal model's classifier needs no mask.
 void change_classifier(ModelCall& call, const ModelConfig& config) {
-  if (find_by_name(call, "last") == nullptr) return change_encoder(call, config);
+  if (find_by_name(call, "mask") != nullptr) return change_encoder(call, config);
   may_have(call, {"mask", DType::I32, {config.context}, 2});
 }
 
@@ -105,7 +105,7 @@ constexpr std::pair<TaskHead, Change> kChanges[] = {
     {TaskHead::Seq2SeqLm, change_translation},
     {TaskHead::MaskedLm, change_encoder},
     {TaskHead::SequenceClassification, change_classifier},
-    {TaskHead::TokenClassification, change_encoder},
+    {TaskHead::TokenClassification, change_classifier},
     {TaskHead::QuestionAnswering, change_encoder},
 };
 

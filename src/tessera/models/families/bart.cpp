@@ -9,6 +9,7 @@
 
 #include "tessera/models/denoising.h"
 #include "tessera/models/layer.h"
+#include "tessera/models/pair_classification.h"
 #include "tessera/nn/transformer_stack.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
@@ -73,12 +74,18 @@ Encoded bart_read(const BartForm& form, const ModelConfig& c, Value source, Valu
   return {transformer_encoder(x, bart_stacks(form, c), visible, pass), visible};
 }
 
-/// Logits of what follows ids, by what the decoder makes of them.
+/// What the decoder makes of ids.
+Value bart_target(const BartForm& form, const ModelConfig& c, Value ids, Value table,
+                  const Encoded& encoded, const Pass& pass) {
+  const Value x = bart_embedded(form, c, "embed_target", ids, table, pass.position, pass);
+  return transformer_decoder(x, encoded, bart_stacks(form, c), {.causal = true}, pass);
+}
+
+/// Logits of what follows ids.
 Value bart_decoded(const BartForm& form, const ModelConfig& c, Value ids, Value table,
                    const Encoded& encoded, const Pass& pass) {
   Builder& builder = ids.builder();
-  Value x = bart_embedded(form, c, "embed_target", ids, table, pass.position, pass);
-  x = transformer_decoder(x, encoded, bart_stacks(form, c), {.causal = true}, pass);
+  Value x = bart_target(form, c, ids, table, encoded, pass);
   if (pass.wanted.valid()) x = dynamic_slice(x, 1, pass.wanted, 1);
   const Scope scope(builder, "head");
   const Value logits = matmul(x, table, {.trans_b = true});
@@ -131,8 +138,18 @@ extern constinit const TranslationModel kBartModel = kBartFormModel<BartForm{}>;
 
 namespace {
 
-constexpr FamilyTask kBartOwnTasks[] = {kBartTasks<BartForm{}>[0],
-                                        denoising_task<kBartModel, kTextInfilling>()};
+TextClassifier bart_classifier(const ModelConfig& config) {
+  const DecoderRows rows = [](const ModelConfig& c, Value source, Value ids, const Pass& pass) {
+    constexpr BartForm kForm = {};
+    const Value table = source_table(c, source.builder());
+    return bart_target(kForm, c, ids, table, bart_read(kForm, c, source, table, pass), pass);
+  };
+  return pair_classifier(config, rows, init_of(config));
+}
+
+constexpr auto kBartOwnTasks =
+    joined(std::array{kBartTasks<BartForm{}>[0], denoising_task<kBartModel, kTextInfilling>()},
+           text_tasks<bart_classifier>(kClassifierReads, /*head=*/"classifier"));
 
 }  // namespace
 

@@ -11,6 +11,7 @@
 #include "tessera/base/size.h"
 #include "tessera/models/families/t5.h"
 #include "tessera/models/layer.h"
+#include "tessera/models/pair_classification.h"
 #include "tessera/nn/transformer_stack.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
@@ -77,9 +78,9 @@ T5Source t5_read(const ModelConfig& c, Value source, const Pass& pass) {
   return out;
 }
 
-/// Logits of what follows ids, by what the decoder makes of them.
-Value t5_decoded(const ModelConfig& c, Value ids, Value table, const Encoded& encoded,
-                 const Pass& pass) {
+/// What the decoder makes of ids.
+Value t5_target(const ModelConfig& c, Value ids, Value table, const Encoded& encoded,
+                const Pass& pass) {
   Builder& builder = ids.builder();
   const std::int64_t s = ids.shape()[1];
   Visible visible{.causal = true};
@@ -96,10 +97,17 @@ Value t5_decoded(const ModelConfig& c, Value ids, Value table, const Encoded& en
     const Scope scope(builder, "decoder");
     x = dropout_layer(x, c.dropout, pass.step, "dropout");
   }
+  return x;
+}
+
+/// Logits of what follows ids.
+Value t5_decoded(const ModelConfig& c, Value ids, Value table, const Encoded& encoded,
+                 const Pass& pass) {
+  Value x = t5_target(c, ids, table, encoded, pass);
   if (pass.wanted.valid()) x = dynamic_slice(x, 1, pass.wanted, 1);
   if (const double scale = tied_logit_scale(c); scale != 1) x = x * scale;
   if (!c.tied_head) return linear(x, "head", c.vocabulary, {false, t5_tokens_init(c)});
-  const Scope scope(builder, "head");
+  const Scope scope(ids.builder(), "head");
   return matmul(x, table, {.trans_b = true});
 }
 
@@ -118,6 +126,14 @@ void find_t5_problems(const ModelConfig& c, FieldProblems& problems) {
                       " kinds of distances it must be more than ", c.distance_kinds / 2,
                       " and at most ", kMaxContext));
   find_held_score_problems(c, problems);
+}
+
+TextClassifier t5_classifier(const ModelConfig& config) {
+  const DecoderRows rows = [](const ModelConfig& c, Value source, Value ids, const Pass& pass) {
+    const T5Source from = t5_read(c, source, pass);
+    return t5_target(c, ids, from.table, from.encoded, pass);
+  };
+  return pair_classifier(config, rows, he_normal_init(Fan::In, config.init_std));
 }
 
 std::string t5_tokens_of(const Vocabulary& vocabulary) {

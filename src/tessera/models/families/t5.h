@@ -1,6 +1,8 @@
 #pragma once
 /// What the versions of T5 have alike: all but what is published of them.
 
+#include "tessera/base/joined.h"
+#include "tessera/models/classification.h"
 #include "tessera/models/denoising.h"
 
 namespace tessera {
@@ -33,9 +35,13 @@ inline constexpr ReadField kT5Reads[] = {
 /// The numbers of positions: a column for each head.
 inline constexpr TensorCut kT5Cuts[] = {{"embed*.relative.weight", 1, 2}};
 
-inline constexpr FamilyTask kT5Tasks[] = {
-    {kSeq2SeqLm, [](const ModelConfig& config) { return translation(config, kT5Model); }},
-    denoising_task<kT5Model, kSpanCorruption>()};
+TextClassifier t5_classifier(const ModelConfig& config);
+
+inline constexpr auto kT5Tasks = joined(
+    std::array{FamilyTask{kSeq2SeqLm,
+                          [](const ModelConfig& config) { return translation(config, kT5Model); }},
+               denoising_task<kT5Model, kSpanCorruption>()},
+    text_tasks<t5_classifier>(kClassifierReads, /*head=*/"classifier"));
 
 void find_t5_problems(const ModelConfig& config, FieldProblems& problems);
 /// Padding is the start, as in the published models. Of BERT's vocabularies, as Megatron-LM takes

@@ -13,17 +13,19 @@ extern const ModelFamily kBart;
 
 namespace {
 
-constexpr auto kBartNames = joined(kBartTable, kBartPositions);
+constexpr auto kBartNames = joined(kBartTable, kBartPositions, kHubPairHeads);
 
 constexpr HubConstant kBartZeros[] = {{.name = "final_logits_bias",
                                        .why = "zeros, as no value is added there",
                                        .shape = [](const ModelConfig& model) -> Shape {
                                          return {1, model.vocabulary};
-                                       }}};
+                                       },
+                                       .heads = TaskHead::Seq2SeqLm}};
 
 constexpr HubKey kBartOwnKeys[] = {
     must_have_been("extra_pos_embeddings", 2, "two rows before the first position are not read"),
     {.key = "bos_token_id", .use = HubUse::Own},
+    hub_rate("classifier_dropout", &ModelConfig::classifier_dropout, 0.0),
 };
 constexpr std::span<const HubKey> kBartBlocks[] = {kBartKeys, kBartFormKeys<BartForm{}, 50265>,
                                                    kBartOwnKeys};
@@ -43,7 +45,9 @@ void write_bart(const ModelConfig& from, HubJson& to) {
   if (tokens.first) to["bos_token_id"] = to["forced_bos_token_id"] = *tokens.first;
 }
 
-constexpr HubClass kBartClasses[] = {{TaskHead::Seq2SeqLm, "BartForConditionalGeneration"}};
+constexpr HubClass kBartClasses[] = {
+    {TaskHead::Seq2SeqLm, "BartForConditionalGeneration"},
+    {TaskHead::SequenceClassification, "BartForSequenceClassification"}};
 
 }  // namespace
 

@@ -21,7 +21,8 @@ constexpr HubName kBloomNames[] = {
     {"layers.#.mlp.down", "transformer.h.#.mlp.dense_4h_to_h"},
     {"norm", "transformer.ln_f"},
     {.ours = "head.weight", .theirs = "lm_head.weight", .heads = TaskHead::CausalLm},
-    {.ours = "score.weight", .theirs = "score.weight", .heads = TaskHead::SequenceClassification},
+    kHubTwoScoreNames[0],
+    kHubTwoScoreNames[1],
 };
 constexpr HubTie kBloomTies[] = {
     {"transformer.word_embeddings.weight", "lm_head.weight", true, TaskHead::CausalLm}};
@@ -41,11 +42,12 @@ constexpr HubKey kBloomKeys[] = {
     must_have_been("attention_softmax_in_fp32", true, "attention is computed in f32"),
     must_have_been("masked_softmax_fusion", true, "no number depends on it"),
 };
-constexpr std::span<const HubKey> kBloomBlocks[] = {kBloomKeys};
+constexpr std::span<const HubKey> kBloomBlocks[] = {kBloomKeys, kHubHiddenTokenDropout};
 
 constexpr HubClass kBloomClasses[] = {
     {TaskHead::CausalLm, "BloomForCausalLM"},
-    {TaskHead::SequenceClassification, "BloomForSequenceClassification"}};
+    {TaskHead::SequenceClassification, "BloomForSequenceClassification"},
+    {TaskHead::TokenClassification, "BloomForTokenClassification"}};
 
 }  // namespace
 

@@ -37,7 +37,8 @@ constexpr HubName kFalconNames[] = {
      .is_in = has_ffn_bias},
     {"norm", "transformer.ln_f"},
     {.ours = "head.weight", .theirs = "lm_head.weight", .heads = TaskHead::CausalLm},
-    {.ours = "score.weight", .theirs = "score.weight", .heads = TaskHead::SequenceClassification},
+    kHubTwoScoreNames[0],
+    kHubTwoScoreNames[1],
 };
 constexpr HubTie kFalconTies[] = {
     {"transformer.word_embeddings.weight", "lm_head.weight", true, TaskHead::CausalLm}};
@@ -70,7 +71,7 @@ constexpr HubKey kFalconKeys[] = {
     {.key = "rope_scaling", .use = HubUse::Own},
     {.key = "rope_parameters", .use = HubUse::Own},
 };
-constexpr std::span<const HubKey> kFalconBlocks[] = {kFalconKeys};
+constexpr std::span<const HubKey> kFalconBlocks[] = {kFalconKeys, kHubHiddenTokenDropout};
 
 void read_falcon(const HubConfig& from, ModelConfig& to) {
   const auto is = [&](const char* key, bool standard) {
@@ -97,7 +98,8 @@ void write_falcon(const ModelConfig& from, HubJson& to) {
 
 constexpr HubClass kFalconClasses[] = {
     {TaskHead::CausalLm, "FalconForCausalLM"},
-    {TaskHead::SequenceClassification, "FalconForSequenceClassification"}};
+    {TaskHead::SequenceClassification, "FalconForSequenceClassification"},
+    {TaskHead::TokenClassification, "FalconForTokenClassification"}};
 
 }  // namespace
 

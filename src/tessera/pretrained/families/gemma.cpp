@@ -36,7 +36,8 @@ constexpr std::span<const HubKey> kGemmaBlocks[] = {kGemmaKeys, kGemmaShared, kG
 
 constexpr HubClass kGemmaClasses[] = {
     {TaskHead::CausalLm, "GemmaForCausalLM"},
-    {TaskHead::SequenceClassification, "GemmaForSequenceClassification"}};
+    {TaskHead::SequenceClassification, "GemmaForSequenceClassification"},
+    {TaskHead::TokenClassification, "GemmaForTokenClassification"}};
 
 }  // namespace
 

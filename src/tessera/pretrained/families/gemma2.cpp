@@ -24,7 +24,8 @@ void read_gemma2(const HubConfig& from, ModelConfig& to) {
 
 constexpr HubClass kGemma2Classes[] = {
     {TaskHead::CausalLm, "Gemma2ForCausalLM"},
-    {TaskHead::SequenceClassification, "Gemma2ForSequenceClassification"}};
+    {TaskHead::SequenceClassification, "Gemma2ForSequenceClassification"},
+    {TaskHead::TokenClassification, "Gemma2ForTokenClassification"}};
 
 }  // namespace
 

@@ -20,7 +20,8 @@ constexpr HubName kGpt2Names[] = {
     {"layers.#.mlp.down", "transformer.h.#.mlp.c_proj", HubRows::All, HubOrder::InOut},
     {"norm", "transformer.ln_f"},
     {.ours = "head.weight", .theirs = "lm_head.weight", .heads = TaskHead::CausalLm},
-    {.ours = "score.weight", .theirs = "score.weight", .heads = TaskHead::SequenceClassification},
+    kHubTwoScoreNames[0],
+    kHubTwoScoreNames[1],
 };
 
 constexpr HubTie kGpt2Ties[] = {
@@ -55,7 +56,7 @@ constexpr HubKey kGpt2Keys[] = {
     must_be("scale_attn_by_inverse_layer_idx", false, "scores of all layers are scaled alike here"),
     must_be("add_cross_attention", false, "this family has no encoder"),
 };
-constexpr std::span<const HubKey> kGpt2Blocks[] = {kGpt2Keys};
+constexpr std::span<const HubKey> kGpt2Blocks[] = {kGpt2Keys, kHubTokenDropout};
 // How products are rounded in 16 bits, and the head of a class that is not read.
 constexpr std::string_view kGpt2Harmless =
     "reorder_and_upcast_attn summary_type summary_use_proj summary_activation "
@@ -63,7 +64,8 @@ constexpr std::string_view kGpt2Harmless =
 
 constexpr HubClass kGpt2Classes[] = {
     {TaskHead::CausalLm, "GPT2LMHeadModel"},
-    {TaskHead::SequenceClassification, "GPT2ForSequenceClassification"}};
+    {TaskHead::SequenceClassification, "GPT2ForSequenceClassification"},
+    {TaskHead::TokenClassification, "GPT2ForTokenClassification"}};
 
 }  // namespace
 

@@ -19,7 +19,8 @@ constexpr HubName kGptNeoxNames[] = {
     {"layers.#.mlp.down", "gpt_neox.layers.#.mlp.dense_4h_to_h"},
     {"norm", "gpt_neox.final_layer_norm"},
     {.ours = "head.weight", .theirs = "embed_out.weight", .heads = TaskHead::CausalLm},
-    {.ours = "score.weight", .theirs = "score.weight", .heads = TaskHead::SequenceClassification},
+    kHubTwoScoreNames[0],
+    kHubTwoScoreNames[1],
 };
 constexpr HubTie kGptNeoxTies[] = {
     {"gpt_neox.embed_in.weight", "embed_out.weight", true, TaskHead::CausalLm}};
@@ -71,7 +72,8 @@ void read_gpt_neox(const HubConfig& from, ModelConfig& to) {
 
 constexpr HubClass kGptNeoxClasses[] = {
     {TaskHead::CausalLm, "GPTNeoXForCausalLM"},
-    {TaskHead::SequenceClassification, "GPTNeoXForSequenceClassification"}};
+    {TaskHead::SequenceClassification, "GPTNeoXForSequenceClassification"},
+    {TaskHead::TokenClassification, "GPTNeoXForTokenClassification"}};
 
 }  // namespace
 

@@ -25,7 +25,8 @@ constexpr std::span<const HubKey> kLlamaBlocks[] = {kLlamaKeys, kLlamaOwnKeys};
 
 constexpr HubClass kLlamaClasses[] = {
     {TaskHead::CausalLm, "LlamaForCausalLM"},
-    {TaskHead::SequenceClassification, "LlamaForSequenceClassification"}};
+    {TaskHead::SequenceClassification, "LlamaForSequenceClassification"},
+    {TaskHead::TokenClassification, "LlamaForTokenClassification"}};
 
 }  // namespace
 

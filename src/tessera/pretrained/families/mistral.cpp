@@ -24,7 +24,8 @@ constexpr std::span<const HubKey> kMistralBlocks[] = {kMistralKeys, kMistralOwnK
 
 constexpr HubClass kMistralClasses[] = {
     {TaskHead::CausalLm, "MistralForCausalLM"},
-    {TaskHead::SequenceClassification, "MistralForSequenceClassification"}};
+    {TaskHead::SequenceClassification, "MistralForSequenceClassification"},
+    {TaskHead::TokenClassification, "MistralForTokenClassification"}};
 
 }  // namespace
 

@@ -21,7 +21,9 @@ void write_mt5(const ModelConfig& from, HubJson& to) {
   write_t5_version(from, to);
 }
 
-constexpr HubClass kMt5Classes[] = {{TaskHead::Seq2SeqLm, "MT5ForConditionalGeneration"}};
+constexpr HubClass kMt5Classes[] = {
+    {TaskHead::Seq2SeqLm, "MT5ForConditionalGeneration"},
+    {TaskHead::SequenceClassification, "MT5ForSequenceClassification"}};
 
 }  // namespace
 
@@ -31,7 +33,7 @@ extern constinit const HubFamily kHubMt5 = t5_folders({
     .base_class = "MT5Model",
     .family = &kMt5,
     .keys = kMt5Blocks,
-    .harmless = "classifier_dropout tie_word_embeddings",
+    .harmless = "tie_word_embeddings",
     .read =
         [](const HubConfig& from, ModelConfig& to) {
           // No number depends on it: weights say whether the head is the table.

@@ -34,11 +34,12 @@ constexpr HubKey kPhiOwnKeys[] = {
     hub_rate("resid_pdrop", &ModelConfig::dropout, 0.0),
     {.key = "embd_pdrop", .use = HubUse::Same, .slot = &ModelConfig::dropout, .standard = 0.0},
 };
-constexpr std::span<const HubKey> kPhiBlocks[] = {kPhiKeys, kPhiOwnKeys};
+constexpr std::span<const HubKey> kPhiBlocks[] = {kPhiKeys, kPhiOwnKeys, kHubTokenDropout};
 
 constexpr HubClass kPhiClasses[] = {
     {TaskHead::CausalLm, "PhiForCausalLM"},
-    {TaskHead::SequenceClassification, "PhiForSequenceClassification"}};
+    {TaskHead::SequenceClassification, "PhiForSequenceClassification"},
+    {TaskHead::TokenClassification, "PhiForTokenClassification"}};
 
 }  // namespace
 

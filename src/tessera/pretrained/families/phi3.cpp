@@ -20,7 +20,8 @@ constexpr HubName kPhi3Names[] = {
     {"layers.#.mlp.down.weight", "model.layers.#.mlp.down_proj.weight"},
     {"norm.weight", "model.norm.weight"},
     {.ours = "head.weight", .theirs = "lm_head.weight", .heads = TaskHead::CausalLm},
-    {.ours = "score.weight", .theirs = "score.weight", .heads = TaskHead::SequenceClassification},
+    kHubScoreNames[0],
+    kHubScoreNames[1],
 };
 
 constexpr auto kPhi3Keys = hub_rotary_keys({.width = 3072,
@@ -61,7 +62,8 @@ void write_phi3(const ModelConfig& from, HubJson& to) {
 
 constexpr HubClass kPhi3Classes[] = {
     {TaskHead::CausalLm, "Phi3ForCausalLM"},
-    {TaskHead::SequenceClassification, "Phi3ForSequenceClassification"}};
+    {TaskHead::SequenceClassification, "Phi3ForSequenceClassification"},
+    {TaskHead::TokenClassification, "Phi3ForTokenClassification"}};
 
 }  // namespace
 

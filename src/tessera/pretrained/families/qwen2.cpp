@@ -15,7 +15,8 @@ constexpr std::span<const HubKey> kQwen2Blocks[] = {kQwenKeys, kQwen2OwnKeys, kH
 
 constexpr HubClass kQwen2Classes[] = {
     {TaskHead::CausalLm, "Qwen2ForCausalLM"},
-    {TaskHead::SequenceClassification, "Qwen2ForSequenceClassification"}};
+    {TaskHead::SequenceClassification, "Qwen2ForSequenceClassification"},
+    {TaskHead::TokenClassification, "Qwen2ForTokenClassification"}};
 
 }  // namespace
 

@@ -17,7 +17,8 @@ constexpr std::span<const HubKey> kQwen3Blocks[] = {kQwenKeys, kQwen3OwnKeys, kH
 
 constexpr HubClass kQwen3Classes[] = {
     {TaskHead::CausalLm, "Qwen3ForCausalLM"},
-    {TaskHead::SequenceClassification, "Qwen3ForSequenceClassification"}};
+    {TaskHead::SequenceClassification, "Qwen3ForSequenceClassification"},
+    {TaskHead::TokenClassification, "Qwen3ForTokenClassification"}};
 
 }  // namespace
 

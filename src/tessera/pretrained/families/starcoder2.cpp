@@ -29,7 +29,8 @@ constexpr HubKey kStarcoder2OwnKeys[] = {
      .slot = &ModelConfig::dropout,
      .standard = 0.0},
 };
-constexpr std::span<const HubKey> kStarcoder2Blocks[] = {kStarcoder2Keys, kStarcoder2OwnKeys};
+constexpr std::span<const HubKey> kStarcoder2Blocks[] = {kStarcoder2Keys, kStarcoder2OwnKeys,
+                                                         kHubTokenDropout};
 
 constexpr HubName kStarcoder2Own[] = {
     {"layers.#.norm1", "model.layers.#.input_layernorm"},
@@ -48,7 +49,8 @@ constexpr auto kStarcoder2Names = joined(kHubDecoderNames, kHubOutNames, kStarco
 
 constexpr HubClass kStarcoder2Classes[] = {
     {TaskHead::CausalLm, "Starcoder2ForCausalLM"},
-    {TaskHead::SequenceClassification, "Starcoder2ForSequenceClassification"}};
+    {TaskHead::SequenceClassification, "Starcoder2ForSequenceClassification"},
+    {TaskHead::TokenClassification, "Starcoder2ForTokenClassification"}};
 
 }  // namespace
 

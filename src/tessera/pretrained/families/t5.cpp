@@ -56,7 +56,9 @@ void write_t5(const ModelConfig& from, HubJson& to) {
   write_t5_version(from, to);
 }
 
-constexpr HubClass kT5Classes[] = {{TaskHead::Seq2SeqLm, "T5ForConditionalGeneration"}};
+constexpr HubClass kT5Classes[] = {
+    {TaskHead::Seq2SeqLm, "T5ForConditionalGeneration"},
+    {TaskHead::SequenceClassification, "T5ForSequenceClassification"}};
 
 }  // namespace
 
@@ -81,7 +83,6 @@ extern constinit const HubFamily kHubT5 = t5_folders({
     .base_class = "T5Model",
     .family = &kT5,
     .keys = kT5Blocks,
-    .harmless = "classifier_dropout",
     .read = read_t5,
     .write = write_t5,
 });

@@ -1,6 +1,7 @@
 #pragma once
 /// What the folders of T5's versions have alike.
 
+#include "tessera/base/joined.h"
 #include "tessera/models/families/t5.h"
 #include "tessera/pretrained/hub/hub_encoder.h"
 #include "tessera/pretrained/hub/hub_family.h"
@@ -12,7 +13,7 @@ inline bool has_t5_gates(const ModelConfig& model) { return model.activation == 
 inline bool has_no_t5_gates(const ModelConfig& model) { return !has_t5_gates(model); }
 
 // The numbers of positions are in the first layer of a stack, and all of its layers use them.
-inline constexpr HubName kT5Names[] = {
+inline constexpr HubName kT5Body[] = {
     {"embed.token.weight", "shared.weight"},
     {"embed.relative.weight",
      "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"},
@@ -59,12 +60,16 @@ inline constexpr HubName kT5Names[] = {
      HubRows::All, HubOrder::OutIn, has_no_t5_gates},
     {"decoder.layers.#.mlp.down.weight", "decoder.block.#.layer.2.DenseReluDense.wo.weight"},
     {"decoder.norm.weight", "decoder.final_layer_norm.weight"},
-    {"head.weight", "lm_head.weight"},
+    {.ours = "head.weight", .theirs = "lm_head.weight", .heads = TaskHead::Seq2SeqLm},
 };
+inline constexpr auto kT5Names = joined(kT5Body, kHubPairHeads);
+// Models with labels hold the others as a part.
+inline constexpr HubSpelling kT5Spellings[] = {{"transformer.", ""}};
 
-inline constexpr HubTie kT5Ties[] = {{"shared.weight", "encoder.embed_tokens.weight"},
-                                     {"shared.weight", "decoder.embed_tokens.weight"},
-                                     {"shared.weight", "lm_head.weight", true}};
+inline constexpr HubTie kT5Ties[] = {
+    {"shared.weight", "encoder.embed_tokens.weight"},
+    {"shared.weight", "decoder.embed_tokens.weight"},
+    {"shared.weight", "lm_head.weight", true, TaskHead::Seq2SeqLm}};
 
 // Numbers of positions that old files have between encoder and decoder, where nothing reads them.
 inline constexpr std::string_view kT5Unread[] = {
@@ -100,6 +105,7 @@ constexpr auto t5_keys(const T5Standard& standard) {
       hub_norm_eps("layer_norm_epsilon", 1e-6),
       hub_init_std("initializer_factor", 1.0),
       hub_rate("dropout_rate", &ModelConfig::dropout, 0.1),
+      hub_rate("classifier_dropout", &ModelConfig::classifier_dropout, 0.0),
       {.key = "feed_forward_proj",
        .slot = &ModelConfig::activation,
        .standard = standard.activation,
@@ -128,6 +134,8 @@ void write_t5_version(const ModelConfig& from, HubJson& to);
 /// `with`: keys, tasks' classes, and what reads and writes them.
 constexpr HubFamily t5_folders(HubFamily with) {
   with.names = kT5Names;
+  with.label_prefix = "transformer.";
+  with.spellings = kT5Spellings;
   with.ties = kT5Ties;
   with.unread = kT5Unread;
   with.untie = [](ModelConfig& model) {

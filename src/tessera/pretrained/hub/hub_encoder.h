@@ -89,6 +89,40 @@ inline constexpr HubKey kHubClassifierDropout = {.key = "classifier_dropout",
                                                  .slot = &ModelConfig::classifier_dropout,
                                                  .standard = -1.0,
                                                  .null = -1.0};
+/// Of models that write one text from another.
+inline constexpr HubName kHubPairHeads[] = {
+    {.ours = "classifier.dense",
+     .theirs = "classification_head.dense",
+     .heads = TaskHead::SequenceClassification},
+    {.ours = "classifier.out_proj",
+     .theirs = "classification_head.out_proj",
+     .heads = TaskHead::SequenceClassification},
+};
+/// Of decoders that classify tokens, whose folders have the key where it is not this one; a folder
+/// of another task says it for them too.
+constexpr std::array<HubKey, 2> hub_token_dropout(double standard) {
+  HubKey key{.key = "classifier_dropout",
+             .use = HubUse::Rate,
+             .slot = &ModelConfig::classifier_dropout,
+             .standard = standard,
+             .null = standard,
+             .write = HubWrite::Never};
+  HubKey written = key;
+  written.heads = TaskHead::TokenClassification, written.write = HubWrite::Always;
+  return {key, written};
+}
+inline constexpr auto kHubTokenDropout = hub_token_dropout(0.1);
+/// Of those whose config.json has hidden_dropout: that one.
+inline constexpr auto kHubHiddenTokenDropout = hub_token_dropout(-1.0);
+/// Their heads for labels: of LLaMA and its heirs, and of those that call that of tokens otherwise.
+inline constexpr HubName kHubScoreNames[] = {
+    {.ours = "score.weight",
+     .theirs = "score.weight",
+     .heads = TaskHead::SequenceClassification | TaskHead::TokenClassification},
+    {.ours = "score.bias", .theirs = "score.bias", .heads = TaskHead::TokenClassification}};
+inline constexpr HubName kHubTwoScoreNames[] = {
+    {.ours = "score.weight", .theirs = "score.weight", .heads = TaskHead::SequenceClassification},
+    {.ours = "score", .theirs = "classifier", .heads = TaskHead::TokenClassification}};
 /// What encoders of texts do alike.
 inline constexpr HubKey kHubTextEncoderKeys[] = {
     {.key = "position_embedding_type",

@@ -156,6 +156,7 @@ HubTask task_in_hub(const HubFamily& family, const HubConfig& config, TaskGiven 
 std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& config,
                                    HubHeads heads) {
   const TaskHead head = family_task(config).hub_head;
+  const bool labels = heads == HubHeads::OfTask && head == TaskHead::SequenceClassification;
   std::vector<HubTensor> out;
   const auto add_all = [&](const HubName& name, std::string_view prefix) {
     if (config.tied_head && name.ours == "head.weight") return;
@@ -166,7 +167,8 @@ std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& c
     for (std::int64_t i = name.first; i < layers; ++i) add(name, prefix, i, out);
   };
   for (const HubName& name : family.body) add_all(name, family.prefix);
-  for (const HubName& name : family.names) add_all(name, "");
+  for (const HubName& name : family.names)
+    add_all(name, labels && name.heads == TaskHead::None ? family.label_prefix : "");
   return out;
 }
 

@@ -81,6 +81,7 @@ struct HubConstant {
   };
   double within = 0;
   bool is_written = true;
+  TaskHead heads = TaskHead::None;  // it is a part of; None: every model has it
 };
 
 /// Other versions of the program that wrote a folder say `from` within names.
@@ -93,6 +94,8 @@ struct HubFamily {
   std::span<const HubClass> classes;
   std::string_view base_class;  // that of the model without a head
   const ModelFamily* family;
+  /// What models with labels have before all names but those of their heads.
+  std::string_view label_prefix = {};
   std::string_view prefix = {};  // of names, "transformer."; files of a model without heads lack it
   std::span<const HubName> body = {};  // rows that several families have: without the prefix
   std::span<const HubName> names = {};

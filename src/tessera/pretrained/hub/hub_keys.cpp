@@ -259,7 +259,7 @@ HubJson value_of(const HubKey& row, const ModelConfig& from) {
   const double value = from.*std::get<double ModelConfig::*>(row.slot);
   if (value == 0 && row.null == HubValue(value)) return nullptr;
   if (row.use != HubUse::Rate || value >= 0) return value;
-  return std::holds_alternative<std::monostate>(row.null) ? HubJson(from.dropout) : nullptr;
+  return row.null == HubValue(value) ? HubJson(nullptr) : HubJson(from.dropout);
 }
 
 /// "new_decoder_architecture is missing": the family's own, by which tensors are others.

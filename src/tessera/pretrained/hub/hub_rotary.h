@@ -40,7 +40,8 @@ inline constexpr HubName kHubDecoderNames[] = {
     {"layers.#.attn.qkv.bias", "model.layers.#.self_attn.v_proj.bias", HubRows::Values,
      HubOrder::OutIn, has_qkv_bias},
     {.ours = "head.weight", .theirs = "lm_head.weight", .heads = TaskHead::CausalLm},
-    {.ours = "score.weight", .theirs = "score.weight", .heads = TaskHead::SequenceClassification},
+    kHubScoreNames[0],
+    kHubScoreNames[1],
 };
 inline constexpr HubName kHubOutNames[] = {
     {"layers.#.attn.proj.weight", "model.layers.#.self_attn.o_proj.weight"},
@@ -133,7 +134,7 @@ constexpr HubKey hub_activation(std::string_view key, std::string_view is) {
 constexpr auto hub_rotary_keys(const HubRotaryStandard& standard) {
   const HubKey more[] = {hub_kv_heads(standard.kv_heads),
                          hub_norm_eps("rms_norm_eps", standard.norm_eps)};
-  return joined(hub_decoder_keys(standard), more);
+  return joined(hub_decoder_keys(standard), more, kHubTokenDropout);
 }
 inline constexpr HubKey kHubSilu = hub_activation("hidden_act", "silu");
 inline constexpr HubKey kHubAttentionBias = {
