@@ -21,7 +21,7 @@ class Tagged : public TaskRows {
 };
 
 TEST_F(Tagged, EveryHeldOutWordIsPredictedAfterEachEpoch) {
-  for (const char* const family : {"bert", "roberta", "albert"}) {
+  for (const char* const family : {"bert", "roberta", "albert", "gpt2", "llama"}) {
     SCOPED_TRACE(family);
     run(on_rows(family, kTokenClassification, "conll", family));
     const nlohmann::json eval = last(family, "eval");
@@ -44,6 +44,21 @@ TEST_F(Tagged, EveryHeldOutWordIsPredictedAfterEachEpoch) {
     for (const char* const score : {"precision", "recall", "f1", "f1_PER", "f1_LOC"})
       EXPECT_TRUE(eval.contains(score)) << score;
   }
+}
+
+TEST_F(Tagged, ValidationsEverySoManyStepsAreScoredToo) {
+  RunConfig config = on_rows("steps", kTokenClassification, "conll");
+  config.eval_every = 5;
+  run(config);
+  const nlohmann::json eval = last("steps", "eval"), valid = last("steps", "valid");
+  EXPECT_EQ(valid.at("step"), eval.at("step"));
+  for (const char* const score : {"accuracy", "precision", "recall", "f1", "f1_PER"})
+    EXPECT_NEAR(valid.at(score), eval.at(score), 1e-6) << score;
+  int scored = 0;
+  for (const std::string& line : split(file("steps/metrics.jsonl"), '\n'))
+    scored +=
+        line.find("\"valid\"") != std::string::npos && line.find("\"f1\"") != std::string::npos;
+  EXPECT_EQ(scored, 2) << "steps 5 and 10";
 }
 
 TEST_F(Tagged, JsonLinesAreTheSameData) {

@@ -26,10 +26,11 @@ bool RunEvaluations::measure(const Samples& samples, Validation& measured) {
 bool RunEvaluations::validate(std::int64_t step, std::int64_t consumed) {
   if (parts_.held_out == nullptr || parts_.metrics.valid_step() == step) return true;
   const std::int64_t epoch = epochs_.ended(consumed);
-  const bool judges = parts_.setup.task().judges_validations;
+  const Task& task = parts_.setup.task();
+  const bool judges = task.judges_validations || parts_.run.config.eval_every > 0;
   const std::unique_ptr<Judge> judge =
       epoch > 0 || judges ? epochs_.begin(*parts_.run.data) : nullptr;
-  Validation measured(parts_.setup.task().means, judge.get());
+  Validation measured(task.means, judge.get());
   if (!measure(*parts_.held_out, measured)) return false;
   const double loss = measured.loss();
   NamedMeans means = measured.means();
@@ -37,7 +38,10 @@ bool RunEvaluations::validate(std::int64_t step, std::int64_t consumed) {
   if (judges && judge) {
     NamedMeans scores;
     parts_.runs.group().run_alone([&] { scores = judge->scores(); });
-    means.insert(means.end(), scores.begin(), scores.end());
+    for (const auto& score : scores) {  // but for what is measured as well, as accuracy
+      if (std::ranges::find(means, score.first, &NamedMeans::value_type::first) == means.end())
+        means.push_back(score);
+    }
   }
   if (epoch > 0) judge_epoch(epoch, step, measured, judge.get());
   parts_.metrics.valid(step, loss, means);
