@@ -89,7 +89,7 @@ TEST(PredictCommand, LabelsOfTextsAreThoseOfTheTestOfARun) {
   const auto json = nlohmann::json::parse(ran.out);
   EXPECT_EQ(json["samples"], 40);
   EXPECT_NEAR(json["loss"].get<double>(), of_test["loss"].get<double>(), 1e-5);
-  for (const char* score : {"accuracy", "f1"})
+  for (const char* score : {"accuracy", "f1", "matthews"})
     EXPECT_NEAR(json[score].get<double>(), of_test[score].get<double>(), 1e-8);
   EXPECT_EQ(ran_in(folder, "evaluate @/run --data @/bare.tsv").code, 3) << "nothing to score";
 
@@ -106,6 +106,53 @@ TEST(PredictCommand, LabelsOfTextsAreThoseOfTheTestOfARun) {
   EXPECT_EQ(table_of(ran.out)[1][1], "LABEL_1");
   EXPECT_EQ(table_of(ran.out)[1][2], one[1][2]);
   EXPECT_EQ(ran_in(folder, "evaluate @/run --data @/others.tsv").code, 3);
+  ran = ran_in(folder, "predict @/run --data @/bare.tsv --format glue");
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_NE(ran.err.find("--format glue: the model's labels are no, yes; GLUE's are 0 and 1, or "),
+            std::string::npos)
+      << ran.err;
+}
+
+TEST(PredictCommand, GluesTables) {
+  const Folder folder;
+  std::string pairs = "index\tsentence1\tsentence2\tlabel\n", numbers = pairs;
+  for (int i = 0; i < 24; ++i) {
+    const std::string row = text(i, "\ta ", i % 5, "\tb ", i % 3, "\t");
+    pairs += row + (i % 2 == 0 ? "entailment\n" : "not_entailment\n");
+    numbers += text(row, 9 * (i % 3), ".5\n");  // of which many lie beyond 5
+  }
+  folder.write("rte.tsv", pairs);
+  folder.write("stsb.tsv", numbers);
+  for (const char* const task : {"sequence_classification", "regression"}) {
+    SCOPED_TRACE(task);
+    const bool number = task == std::string("regression");
+    const std::string data = number ? "@/stsb.tsv" : "@/rte.tsv";
+    Ran ran = ran_in(folder, text("train --task ", task, " --data ", data, " --output @/", task,
+                                  kTinyClassifier));
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    const std::string predict = text("predict @/", task, " --data ", data);
+    const Lines plain = table_of(ran_in(folder, predict).out);
+    ran = ran_in(folder, predict + " --format glue");
+    ASSERT_EQ(ran.code, 0) << ran.err;
+    const Lines glue = table_of(ran.out);
+    ASSERT_EQ(glue.size(), 25u);
+    EXPECT_EQ(glue[0], (std::vector<std::string>{"index", "prediction"}));
+    const auto at = std::ranges::find(plain[0], "prediction") - plain[0].begin();
+    for (std::size_t i = 1; i < glue.size(); ++i) {
+      EXPECT_EQ(glue[i][0], text(i - 1));
+      const std::string found = plain[i][static_cast<std::size_t>(at)];
+      if (!number) {
+        EXPECT_EQ(glue[i][1], found);
+        continue;
+      }
+      EXPECT_EQ(glue[i][1].size(), 5u) << "three digits behind the point";
+      EXPECT_NEAR(std::stod(glue[i][1]), std::clamp(std::stod(found), 0.0, 5.0), 5.1e-4);
+    }
+  }
+  const Ran ran = ran_in(folder,
+                         "predict @/regression --data @/stsb.tsv --format glue "
+                         "--skip-bad-rows");
+  EXPECT_EQ(ran.code, 2) << "a line for each row";
 }
 
 TEST(PredictCommand, TagsOfWordsAndTheirProbabilities) {

@@ -25,6 +25,7 @@ TEST(Score, Errors) {
   folder.write("none", "");
   folder.write("mark", "\xEF\xBB\xBF");
   folder.write("latin", "caf\xE9\n");
+  folder.write("rows.tsv", "q\tlabel\tprediction\na\t1\t1\na\tyes\t0\n");
   std::filesystem::create_directory(folder / "folder");
   folder.write("folder/one", "a\n");
   struct Case {
@@ -49,7 +50,25 @@ TEST(Score, Errors) {
        "3 problems, nothing was started:\n  hypotheses is missing; give a file with one text per "
        "line, like --hypotheses FILE\n  references is missing; give a file with one text per line, "
        "like --references FILE\n  '@/one' belongs to no flag; give files with --hypotheses and "
-       "--references"},
+       "--references, or --predictions"},
+      {"score --metric bleus --predictions @/one", 2,
+       "metric is 'bleus'; it can be bleu, wer, accuracy, f1, matthews, pearson, spearmanr, cola, "
+       "sst2, mrpc, stsb, qqp, mnli, qnli, rte, wnli, multirc, recall-at-K"},
+      {"score --metric cola --references @/one", 2,
+       "2 problems, nothing was started:\n  predictions is missing; give a file with predictions "
+       "and labels, like --predictions FILE\n  --references is not read for metric cola; leave it "
+       "out, or give --metric with one that it is for"},
+      {"score --metric multirc --predictions @/rows.tsv", 2,
+       "metric multirc is of groups of rows; give --group-column with what the rows of a group "
+       "share, as the number of a question"},
+      {"score --metric stsb --predictions @/rows.tsv", 3,
+       "'@/rows.tsv' line 3: 'yes' in column 'label' is no number; correct it, or name another "
+       "column"},
+      {"score --metric recall-at-2 --predictions @/rows.tsv --group-column q --score-column "
+       "prediction",
+       3,
+       "'@/rows.tsv' line 3: 'yes' in column 'label' must be 1, for right, or 0; correct it, or "
+       "name another column"},
   };
   for (const Case& c : cases) {
     SCOPED_TRACE(c.arguments);
@@ -57,6 +76,32 @@ TEST(Score, Errors) {
     EXPECT_EQ(ran.code, c.code);
     EXPECT_EQ(ran.err, "error: " + folder.expand(c.message) + "\n");
   }
+}
+
+/// By hand: of two questions, four answers; the first question has a wrong one.
+TEST(Score, OfPredictions) {
+  const Folder folder;
+  folder.write("p.tsv",
+               "q\tlabel\tprediction\tp(0)\tp(1)\n"
+               "a\t1\t1\t0.1\t0.9\na\t0\t1\t0.4\t0.6\n"
+               "b\t1\t1\t0.3\t0.7\nb\t0\t0\t0.8\t0.2\n");
+  folder.write("n.tsv", "label\tprediction\n1\t1.5\n2\t1.75\n4.5\t3\n");
+  folder.write("names.csv", "gold,prediction\nno,no\nyes,no\n");
+  folder.write("ours", "a x c\n");
+  folder.write("theirs", "a b c d\n");
+  const auto said = [&](const std::string& arguments) {
+    const Ran ran = run(words(folder.expand("score --metric " + arguments)));
+    EXPECT_EQ(ran.err, "") << arguments;
+    return ran.out;
+  };
+  EXPECT_EQ(said("mrpc --predictions @/p.tsv"), "accuracy  0.75\nf1  0.8\n");
+  EXPECT_EQ(said("cola --predictions @/p.tsv"), "matthews  0.577350269\n");
+  EXPECT_EQ(said("multirc --predictions @/p.tsv --group-column q"), "f1  0.8\nexact_match  0.5\n");
+  EXPECT_EQ(said("recall-at-1 --predictions @/p.tsv --group-column q"), "recall-at-1  1\n");
+  EXPECT_EQ(said("stsb --predictions @/n.tsv"), "pearson  0.992215357\nspearmanr  1\n");
+  EXPECT_EQ(said("f1 --predictions @/names.csv --label-column gold"), "f1  0\n");
+  EXPECT_EQ(said("wer --hypotheses @/ours --references @/theirs"),
+            "WER = 0.5 (1 changed, 1 left out, 0 added, of 4 words)\n");
 }
 
 /// Texts without a word, as a model that has learned nothing writes them, are scored.

@@ -65,6 +65,15 @@ TEST(TagJudge, OtherTagsHaveAnAccuracyAlone) {
   EXPECT_EQ(scores_text(judge->scores()), "accuracy 0 ");
 }
 
+TEST(ClassJudge, ScoresRowsWhoseLabelIsKnown) {
+  const auto judge = class_judge({0, 1, 1, -100}, {"no", "yes"});
+  Predictions predictions;
+  predictions.emplace("logits", reals({4, 2}, {1, 0, 1, 0, 0, 1, 0, 1}));
+  judge->add(0, 4, predictions);
+  EXPECT_EQ(scores_text(judge->scores()),
+            "accuracy 0.6666666666666666 f1 0.6666666666666666 matthews 0.5 ");
+}
+
 /// Questions "q" about "ab cd", a byte a token, in samples [CLS] q [SEP] ..., of which three tokens
 /// are of the text.
 struct AnswerCase {

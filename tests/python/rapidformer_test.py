@@ -331,6 +331,21 @@ class Rapidformer(unittest.TestCase):
         with self.assertRaisesRegex(tessera.UsageError, "no metric 'bleu'; there are accuracy"):
             rapidformer.load_metric("bleu")
 
+    def test_metrics_are_those_of_scikit_learn_and_scipy(self):
+        """tools/golden/label_scores.py has made the file."""
+        folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+        with open(os.path.join(folder, "golden", "label_scores.json"), encoding="utf-8") as file:
+            golden = json.load(file)
+        for kind, metric, name, found, wanted, value in (
+            ("labels", ("glue", "cola"), "matthews_correlation", "predicted", "labels", "matthews"),
+            ("numbers", ("glue", "stsb"), "pearson", "y", "x", "pearson"),
+            ("numbers", ("glue", "stsb"), "spearmanr", "y", "x", "spearman"),
+            ("words", ("wer",), "wer", "hypotheses", "references", "rate"),
+        ):
+            for case in golden[kind]:
+                scores = rapidformer.load_metric(*metric).compute(predictions=case[found], references=case[wanted])
+                self.assertAlmostEqual(scores[name], case[value], 12)
+
     def test_batches_may_be_collected_before_the_model_is_called(self):
         logits, labels = numpy.arange(150.0).reshape(75, 2), numpy.arange(75)
 

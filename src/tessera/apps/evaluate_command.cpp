@@ -11,6 +11,7 @@
 #include "tessera/apps/data_names.h"
 #include "tessera/apps/flags.h"
 #include "tessera/apps/found_run.h"
+#include "tessera/apps/glue_table.h"
 #include "tessera/apps/model_names.h"
 #include "tessera/apps/result_file.h"
 #include "tessera/apps/sample_request.h"
@@ -32,11 +33,13 @@ namespace {
 /// What `tessera predict` or `tessera evaluate` was asked to do.
 struct EvaluationAsked {
   RanksCommand command;
-  bool predicts = false, help = false, as_json = false;
+  bool predicts = false, help = false, as_json = false, as_glue = false;
   std::string path, output;  // output empty: the screen
   std::int64_t batch = 32;
   std::vector<std::string> notices;
 };
+
+constexpr const char *kTsv = "tsv", *kGlue = "glue";  // of --format
 
 std::vector<Flag> evaluation_flags(bool predicts, const OwnFamilies& families) {
   std::vector<Flag> out = {
@@ -49,6 +52,8 @@ std::vector<Flag> evaluation_flags(bool predicts, const OwnFamilies& families) {
     out.push_back(
         {"output", {}, "FILE", "file to write the table to; - or without: standard output"});
     out.push_back({"overwrite", {}, "", "replace the file of --output if it exists"});
+    out.push_back(
+        {"format", {}, "FORMAT", "tsv, a table of all columns, or glue, what GLUE takes [tsv]"});
   } else {
     out.front().help = "data to evaluate on, of the kind the model was trained on";
     out.push_back({"json", {}, "", "print JSON"});
@@ -102,6 +107,11 @@ EvaluationAsked read_evaluation(const Arguments& arguments, bool predicts,
   } else if (out.batch < 1 || out.batch > 1'000'000) {
     problems.add(text("--batch-size is ", out.batch, "; it must be from 1 to 1000000"));
   }
+  if (const std::string format = parsed.take_value("format"); predicts && !format.empty()) {
+    if (format != kTsv && format != kGlue)
+      problems.add(text("format is '", format, "'; it can be ", kTsv, ", ", kGlue));
+    out.as_glue = format == kGlue;
+  }
   if (!predicts) out.as_json = parsed.take_switch("json");
   if (parsed.words.size() == 1) {
     problems.gather([&] { out.path = model_folder(parsed.words.front()); });
@@ -116,6 +126,8 @@ EvaluationAsked read_evaluation(const Arguments& arguments, bool predicts,
   out.command.config = configure(parsed, problems, out.notices, families);
   out.command.config.test_data = {data};
   problems.gather([&] { out.command.config.test_data = data_paths({data}); });
+  if (out.as_glue && out.command.config.skip_bad_rows)
+    problems.add("--format glue has a line for each row, so --skip-bad-rows cannot leave some out");
   return out;
 }
 
@@ -177,6 +189,18 @@ void print_evaluation_help(const EvaluationAsked& asked, Console& console,
               << flags_help(evaluation_flags(asked.predicts, families), console.columns);
 }
 
+/// Errors: those of glue_table, before anything is computed.
+void require_glue(const Evaluation& evaluation) {
+  PredictionTable none{{"prediction"}, {}};
+  const Task task = task_of(evaluation.config.model);
+  if (evaluation.data && task.judge) {
+    const std::unique_ptr<Judge> judge = task.judge(*evaluation.data);
+    judge->keep_probabilities();
+    none = judge->table();
+  }
+  glue_table(none, evaluation.config.model);
+}
+
 /// What the rank that leads finds.
 struct Found {
   Evaluated evaluated;
@@ -191,6 +215,7 @@ Found evaluate_on(Communicator* launched, const EvaluationAsked& asked, Console&
     notices.insert(notices.end(), evaluation->notices.begin(), evaluation->notices.end());
     for (const std::string& notice : notices) console.err << "notice: " << notice << "\n";
     evaluation->config = config;
+    if (asked.as_glue) require_glue(*evaluation);
   }
   const WantedPrograms wanted{
       .train = false, .evaluate = programs.texts == 0, .texts = programs.texts};
@@ -203,6 +228,7 @@ Found evaluate_on(Communicator* launched, const EvaluationAsked& asked, Console&
     load_weights(group, *evaluation);
     if (asked.predicts) {
       out.predicted = predict(group, setup, *evaluation);
+      if (asked.as_glue) out.predicted = glue_table(out.predicted, evaluation->config.model);
     } else {
       out.evaluated = evaluate(group, setup, *evaluation);
     }

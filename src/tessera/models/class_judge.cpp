@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cmath>
-#include <set>
 #include <utility>
 
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
 #include "tessera/data/dataset.h"
+#include "tessera/data/label_scores.h"
 #include "tessera/models/classification.h"
 #include "tessera/tensor/ignored_label.h"
 
@@ -36,14 +36,18 @@ class ClassJudge final : public Judge {
   }
 
   NamedMeans scores() const override {
-    if (predicted_.empty() || labels_.empty()) return {};
-    std::int64_t right = 0, all = 0;
+    if (labels_.empty()) return {};
+    std::vector<std::int32_t> labels, predicted;  // where the label is known
     for (std::size_t i = 0; i < predicted_.size(); ++i) {
-      right += predicted_[i] == labels_[i];
-      all += counts(i);
+      if (!counts(i)) continue;
+      labels.push_back(labels_[i]);
+      predicted.push_back(predicted_[i]);
     }
-    if (all == 0) return {};
-    return {{"accuracy", static_cast<double>(right) / static_cast<double>(all)}, {"f1", f1()}};
+    if (labels.empty()) return {};
+    return {
+        {"accuracy", accuracy_of(labels, predicted)},
+        {"f1", names_.size() == 2 ? f1_of_label(labels, predicted, 1) : mean_f1(labels, predicted)},
+        {"matthews", matthews_correlation(labels, predicted)}};
   }
 
   PredictionTable table() const override {
@@ -72,29 +76,6 @@ class ClassJudge final : public Judge {
 
   /// The label of a row is known.
   bool counts(std::size_t row) const { return labels_[row] != kIgnoredLabel; }
-
-  double f1() const {
-    if (names_.size() == 2) return f1_of(1);
-    std::set<std::int32_t> classes;
-    for (std::size_t i = 0; i < predicted_.size(); ++i) {
-      if (counts(i)) classes.insert({predicted_[i], labels_[i]});
-    }
-    double sum = 0;
-    for (const std::int32_t label : classes) sum += f1_of(label);
-    return sum / static_cast<double>(classes.size());
-  }
-
-  /// 2 x right / (labels + predictions); 0 where there are neither.
-  double f1_of(std::int32_t label) const {
-    std::int64_t right = 0, either = 0;
-    for (std::size_t i = 0; i < predicted_.size(); ++i) {
-      if (!counts(i)) continue;
-      const bool is = labels_[i] == label, is_predicted = predicted_[i] == label;
-      right += is && is_predicted;
-      either += is + is_predicted;
-    }
-    return either == 0 ? 0 : 2 * static_cast<double>(right) / static_cast<double>(either);
-  }
 
   std::vector<std::string> names_;
   std::vector<std::int32_t> labels_, predicted_;

@@ -55,8 +55,8 @@ constexpr std::span<const ReadField> classifier_reads(const MaskedModel& model =
 void find_classifier_problems(const ModelConfig& config, FieldProblems& problems);
 
 /// Judges logits [batch, classes], by the name "logits", of held-out samples of these labels;
-/// `names` are those of the classes. Scores: accuracy, and f1: of two classes that of class 1, of
-/// others the mean over classes that are labels or predictions. Table: row, label, prediction.
+/// `names` are those of the classes. Scores: accuracy; f1: of two classes that of class 1, of
+/// others the mean over all that are labels or predictions; matthews. Table: row, label, prediction.
 /// A label that is kIgnoredLabel is not known, and does not count. Without labels: no scores, and
 /// no such column.
 std::unique_ptr<Judge> class_judge(std::vector<std::int32_t> labels,

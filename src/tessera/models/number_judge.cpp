@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <optional>
 #include <utility>
 
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
 #include "tessera/data/dataset.h"
+#include "tessera/data/label_scores.h"
 #include "tessera/models/classification.h"
 
 namespace tessera {
@@ -17,35 +17,6 @@ namespace tessera {
 namespace {
 
 using Numbers = std::vector<double>;
-
-/// None where one of them does not vary.
-std::optional<double> pearson(const Numbers& x, const Numbers& y) {
-  const auto n = static_cast<double>(x.size());
-  const double mean_x = std::accumulate(x.begin(), x.end(), 0.0) / n,
-               mean_y = std::accumulate(y.begin(), y.end(), 0.0) / n;
-  double xy = 0, xx = 0, yy = 0;
-  for (std::size_t i = 0; i < x.size(); ++i) {
-    const double dx = x[i] - mean_x, dy = y[i] - mean_y;
-    xy += dx * dy, xx += dx * dx, yy += dy * dy;
-  }
-  if (xx == 0 || yy == 0) return std::nullopt;
-  return std::clamp(xy / std::sqrt(xx) / std::sqrt(yy), -1.0, 1.0);
-}
-
-/// From 1 on; equal numbers share the mean of their ranks, as in scipy's rankdata.
-Numbers ranks_of(const Numbers& x) {
-  std::vector<std::size_t> order(x.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::ranges::sort(order, {}, [&](std::size_t i) { return x[i]; });
-  Numbers out(x.size());
-  for (std::size_t begin = 0; begin < order.size();) {
-    std::size_t end = begin;
-    while (end < order.size() && x[order[end]] == x[order[begin]]) ++end;
-    const double rank = static_cast<double>(begin + 1 + end) / 2;
-    for (; begin < end; ++begin) out[order[begin]] = rank;
-  }
-  return out;
-}
 
 /// Logits and labels [rows, k] of held-out rows.
 class RowsJudge : public Judge {
@@ -127,7 +98,7 @@ class NumberJudge final : public RowsJudge {
         ++count;
       }
       const std::optional<double> of_numbers = pearson(labels, found),
-                                  of_ranks = pearson(ranks_of(labels), ranks_of(found));
+                                  of_ranks = spearman(labels, found);
       vary = vary && of_numbers && of_ranks;
       linear += of_numbers.value_or(0), monotone += of_ranks.value_or(0);
     }
