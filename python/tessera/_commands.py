@@ -40,9 +40,10 @@ def preprocess_data(*, lines: Lines = print, **flags: Flag) -> str:
 
 
 def score(*, lines: Lines = print, **flags: Flag) -> str:
-    """Scores translations by BLEU, as `tessera score` does.
+    """Scores texts by BLEU or word errors, or predictions with labels, as `tessera score` does.
 
     tessera.score(hypotheses="written.txt", references="wanted.txt")
+    tessera.score(metric="cola", predictions="predictions.tsv")
     """
     return _text("score", (), lines, flags)
 

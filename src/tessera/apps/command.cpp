@@ -29,7 +29,7 @@ constexpr Entry kCommands[] = {
     {"prepare", prepare_command, "make one clean text file from several, or from a corpus by name"},
     {"preprocess_data", preprocess_command,
      "make token files from JSON lines, as Megatron-LM's tool does"},
-    {"score", score_command, "score translations against references by BLEU"},
+    {"score", score_command, "score texts against references, or predictions with labels"},
     {"export", export_command, "write a trained model as Hugging Face's transformers loads it"},
     {"merge-adapter", merge_adapter_command,
      "write the whole model that an adapter (LoRA) belongs to, with what it adds"},
