@@ -78,6 +78,8 @@ struct RunConfig {
   std::string data_format{kDataFormats[0]};
   bool skip_bad_rows = false;         // of tables: rows that do not fit are left out, however many
   std::string packing{kPackings[0]};  // of documents in tables
+  bool stream = false;                // texts are read and encoded while the run trains
+  std::int64_t shuffle_buffer = 4096, stream_offset = 0;  // samples, bytes
   std::string chat_loss{kDialogueLosses[0]}, long_dialogues{kLongDialogues[0]};
   std::string chat_date = "2024-07-26";
   std::string bucket_lengths;  // "32,64"; empty: none

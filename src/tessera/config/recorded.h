@@ -14,7 +14,8 @@ namespace tessera {
 inline constexpr const char *kRecordedConfig = "config", *kRecordedVocabulary = "vocabulary",
                             *kRecordedData = "data", *kRecordedHeldOut = "held-out-data",
                             *kRecordedChanges = "changes", *kRecordedHubConfig = "hub-config",
-                            *kRecordedLabels = "labels", *kRecordedIds = "ids";
+                            *kRecordedLabels = "labels", *kRecordedIds = "ids",
+                            *kRecordedStream = "stream";
 
 /// Counts the samples that were consumed; CheckpointRecord::samples has the same number.
 inline constexpr const char* kSamplesState = "data.samples";

@@ -1,11 +1,15 @@
 #include "tessera/config/row_fields.h"
 
+#include <algorithm>
+
 #include "tessera/base/text.h"
 #include "tessera/config/fields/row.h"
 #include "tessera/config/given_fields.h"
 #include "tessera/data/label_kind.h"
 #include "tessera/data/packing.h"
 #include "tessera/models/family.h"
+#include "tessera/token_files/blend.h"
+#include "tessera/token_files/indexed_dataset.h"
 
 namespace tessera {
 
@@ -52,9 +56,27 @@ RowsKind rows_of(const ModelConfig& model) {
   return task == nullptr ? RowsKind::None : task->rows;
 }
 
+bool streams(const RunConfig& config) {
+  if (config.stream) return true;
+  if (config.data.size() < 2 || !config.program_data.empty()) return false;
+  try {
+    const BlendList blend = parse_blend(config.data);
+    return !blend.weights.empty() && std::ranges::none_of(blend.prefixes, IndexedDataset::exists);
+  } catch (const Error&) {  // whoever reads the data says so
+    return false;
+  }
+}
+
 void find_row_problems(const RunConfig& config, Problems& problems) {
   if (find_task(config.model) == nullptr) return;  // reported before
   find_label_problems(config, problems);
+  for (const std::string_view name : data_fields(rows::kStreams)) {
+    const auto given = config.given.find(name);
+    if (given != config.given.end() && !streams(config))
+      problems.add(
+          text(given->second, " does nothing without stream; add --stream, or leave it ", "out"),
+          {name, "stream"});
+  }
   if (trains_on_rows(config)) {
     if (!config.text_column.empty() && config.text_column == config.target_column)
       problems.add(text("text-column and target-column are both '", config.text_column,

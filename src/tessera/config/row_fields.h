@@ -19,6 +19,9 @@ inline bool trains_on_rows(const RunConfig& config) {
   return !config.text_column.empty() || is_of_rows(config.model);
 }
 
+/// Its data is read as it trains: it says so, or has weights before what are no token files.
+bool streams(const RunConfig& config);
+
 /// What is wrong with the fields of rows, as far as no file has to be read for it.
 void find_row_problems(const RunConfig& config, Problems& problems);
 

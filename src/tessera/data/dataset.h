@@ -41,6 +41,8 @@ struct RowTokens {
                                      std::int64_t column) const;
 };
 
+class StreamedText;  // data/streamed_text.h
+
 /// A text, or the texts of rows, as tokens one behind another.
 struct Texts {
   TokenStream tokens;
@@ -50,6 +52,8 @@ struct Texts {
   std::vector<RowLabel> labels = {};  // of each row; empty: rows have none
   /// Of each token 1 where it is to be predicted, else 0; empty: all are.
   std::vector<std::uint8_t> counts = {};
+  /// What trains, where it is read while the run goes on; `tokens` are what is held out then.
+  std::shared_ptr<const StreamedText> stream = nullptr;
 };
 
 struct EncodedQuestions;  // data/question_rows.h
@@ -85,6 +89,10 @@ struct Dataset {
   const EncodedQuestions* questions() const { return find<EncodedQuestions>(); }
   const TokenFiles* token_files() const { return find<TokenFiles>(); }
   const Pictures* pictures() const { return find<Pictures>(); }
+  const StreamedText* stream() const {
+    const Texts* const found = find_texts();
+    return found == nullptr ? nullptr : found->stream.get();
+  }
   /// Texts of rows: those of the row's columns, and of its labels.
   bool has_rows() const { return find_texts() != nullptr && texts().rows.columns > 0; }
 

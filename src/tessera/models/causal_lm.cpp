@@ -10,6 +10,7 @@
 #include "tessera/base/text.h"
 #include "tessera/data/dataset.h"
 #include "tessera/data/documents.h"
+#include "tessera/data/streamed_text.h"
 #include "tessera/models/layer.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
@@ -167,6 +168,8 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
   out.train_samples = [config, context](const Dataset& data,
                                         const SampleChoices& choices) -> std::unique_ptr<Samples> {
     if (data.token_files() != nullptr) return token_windows(data, DataPart::Train, config, choices);
+    if (data.stream() != nullptr)
+      return streamed_samples(data.texts().stream, context, config.vocabulary);
     if (are_packed(data, choices)) return packed(data, DataPart::Train, config, choices);
     const Sampler windows(data.texts().tokens.train(), {context, choices.seed, choices.order});
     return std::make_unique<TextWindows<Sampler>>(windows, windows.windows_per_epoch());

@@ -5,6 +5,7 @@
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
 #include "tessera/data/dataset.h"
+#include "tessera/data/streamed_text.h"
 #include "tessera/models/family.h"
 #include "tessera/train/programs.h"
 
@@ -27,6 +28,12 @@ std::string data_text(const Dataset& data) {
   };
   const Texts* const texts = data.find_texts();
   if (texts == nullptr) return std::string(to_text(data.kind()));
+  if (const StreamedText* const stream = data.stream()) {
+    std::int64_t bytes = 0;
+    for (const TextFile& file : texts->files) bytes += file.bytes;
+    return text("a stream of ", counted(std::ssize(texts->files), "file"), ", ", bytes_text(bytes),
+                ", shuffled ", grouped(stream->choice().buffer), " samples at a time");
+  }
   if (data.has_rows()) return both(texts->rows.train, texts->rows.rows(), "rows");
   const TokenStream& tokens = texts->tokens;
   return text(both(std::ssize(tokens.train()), std::ssize(tokens.all()), "tokens"), ", which are ",
@@ -37,13 +44,14 @@ std::string data_line(const PreparedRun& run, const Task& task, const Samples& s
   const RunConfig& c = run.config;
   std::string out = text("data: ", data_text(*run.data));
   const bool windows_overlap = c.sample_order == SampleOrder::RandomOffsets &&
-                               run.data->find_texts() != nullptr && !run.data->has_rows();
+                               run.data->find_texts() != nullptr && !run.data->has_rows() &&
+                               run.data->stream() == nullptr;
   if (windows_overlap) return text(out, "; samples start at any token, so there are no epochs");
   const std::int64_t in_epoch =
       run.data->token_files() != nullptr && task.token_files
           ? task.token_files->samples_in_epoch(*run.data->token_files(), sample_choices(c))
           : samples.size();
-  if (in_epoch <= 0) return out;
+  if (in_epoch <= 0 || run.data->stream() != nullptr) return out;
   const std::string epochs =
       format("%.3g", static_cast<double>(c.steps) * static_cast<double>(c.global_batch_size) /
                          static_cast<double>(in_epoch));

@@ -8,6 +8,7 @@
 #include "tessera/train/picture_data.h"
 #include "tessera/train/program_data.h"
 #include "tessera/train/row_data.h"
+#include "tessera/train/stream_data.h"
 #include "tessera/train/text_data.h"
 #include "tessera/train/token_data.h"
 
@@ -27,6 +28,11 @@ constexpr DataSource kDataSources[] = {
      .load_test = refuse_test_of_program,
      .without_held_out = apart_or_nothing,
      .reads_files = false},
+    {.is_it = streams,
+     .load = load_stream,
+     .load_test = load_test_of_stream,
+     .settle = settle_stream,
+     .without_held_out = apart_or_nothing},
     {.is_it = trains_on_rows,
      .load = load_row_data,
      .load_test = load_test_rows,

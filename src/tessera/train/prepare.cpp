@@ -19,6 +19,7 @@
 #include "tessera/train/row_data.h"
 #include "tessera/train/run_data.h"
 #include "tessera/train/run_source.h"
+#include "tessera/train/stream_data.h"
 #include "tessera/train/task_start.h"
 #include "tessera/train/token_data.h"
 
@@ -134,6 +135,7 @@ void Preparation::complete_fields() {
   given_ = config_;
   complete(config_);
   problems_.gather([&] { find_columns(config_); });
+  find_stream_column(config_);
   find_problems(config_, problems_);
 }
 
@@ -262,6 +264,7 @@ void Preparation::take_folder() {
 }
 
 void Preparation::check_samples() {
+  if (from_) problems_.gather([&] { add_notice(go_on_in_stream(*run_->data, from_->checkpoint)); });
   if (from_) run_->from.emplace(std::move(from_->checkpoint));
   if (init_) run_->init.emplace(std::move(init_->checkpoint));
   check_data(*run_, problems_);

@@ -5,6 +5,7 @@
 #include "tessera/base/text.h"
 #include "tessera/config/recorded.h"
 #include "tessera/data/dataset.h"
+#include "tessera/data/streamed_text.h"
 #include "tessera/models/family.h"
 #include "tessera/train/output_check.h"
 #include "tessera/train/prepare.h"
@@ -40,6 +41,8 @@ CheckpointRecord checkpoint_record(const PreparedRun& run, std::int64_t step,
   if (!run.data->held_out_digest.empty()) out.texts[kRecordedHeldOut] = run.data->held_out_digest;
   if (!run.data->label_names.empty())
     out.texts[kRecordedLabels] = label_names_json(run.data->label_names);
+  if (const StreamedText* const stream = run.data->stream())
+    out.texts[kRecordedStream] = stream->place(samples, run.config.model.context);
   if (!run.hub_config.empty()) out.texts[kRecordedHubConfig] = run.hub_config;
   if (const auto changes = std::ssize(run.config.model.family->changes(run.config.model)))
     out.texts[kRecordedChanges] = text(changes);

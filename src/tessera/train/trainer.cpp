@@ -25,6 +25,7 @@
 #include "tessera/train/run_summary.h"
 #include "tessera/train/run_texts.h"
 #include "tessera/train/skipped_steps.h"
+#include "tessera/train/stream_data.h"
 #include "tessera/train/within_cap.h"
 
 namespace tessera {
@@ -147,9 +148,7 @@ Trainer::Trainer(PreparedRun run, const Backend& backend, const TrainOptions& op
           : "";
   if (!shortage.empty()) tell(&TrainCallback::on_notice, shortage);
   share_.emplace(compiled.plan, save_options(config(), options_.calls), std::move(background));
-  memory_.outside = outside_arena(compiled, run_.data->find_texts() == nullptr
-                                                ? 0
-                                                : std::ssize(run_.data->texts().tokens.all()));
+  memory_.outside = outside_arena(compiled, tokens_in_memory(*run_.data, config()));
   group_.emplace(std::move(compiled.plan), backend, options_.world, options_.engine);
   group_->set_writer(*share_);
   runs_.emplace(*group_);

@@ -1,0 +1,155 @@
+#include "tessera/train/stream_data.h"
+
+#include <algorithm>
+
+#include "tessera/base/text.h"
+#include "tessera/base/words.h"
+#include "tessera/config/fields/row.h"
+#include "tessera/config/given_fields.h"
+#include "tessera/config/recorded.h"
+#include "tessera/config/row_fields.h"
+#include "tessera/data/dialogues.h"
+#include "tessera/data/streamed_text.h"
+#include "tessera/files/table_file.h"
+#include "tessera/files/text.h"
+#include "tessera/models/family.h"
+#include "tessera/models/task_kind.h"
+#include "tessera/token_files/blend.h"
+#include "tessera/token_files/indexed_dataset.h"
+#include "tessera/train/row_data.h"
+#include "tessera/train/text_data.h"
+
+namespace tessera {
+
+namespace {
+
+/// A vocabulary that needs no text.
+Vocabulary vocabulary_of_stream(const RunConfig& config, const KnownModel& model) {
+  if (model.vocabulary != nullptr) return *model.vocabulary;
+  const VocabularyChoice choice = vocabulary_choice(config);
+  require(choice.kind == VocabularyKind::Bytes || choice.kind == VocabularyKind::Tokenizer,
+          "vocabulary ", to_text(choice.kind), " is made of the whole text, and a stream is never ",
+          "read whole; give tokenizer-name-or-path, or vocabulary bytes");
+  return Vocabulary::of(choice, "");
+}
+
+void refuse_what_streams_lack(const RunConfig& config) {
+  constexpr std::string_view kWhat = "a stream";
+  require(find_task(config.model) != nullptr && has_task(config.model, kCausalLm),
+          "stream is for models that predict the next token, and family ", config.model.family,
+          " has another task; leave it out, or give token files (tessera preprocess_data)");
+  require(config.epochs == 0, "epochs is ", config.epochs, ", and nobody knows how many samples a ",
+          "stream has before it is read; give steps");
+  require(config.packing == to_text(Packing::Wrapped), "packing ", config.packing,
+          " needs all documents at once; give packing ", to_text(Packing::Wrapped),
+          " with a stream");
+  refuse_given(config, {"held-out"}, kWhat, "give valid-data");
+  refuse_given(config, {"sample-order", "bucket-lengths"}, kWhat, "leave it out");
+  refuse_given(config, {"reset-position-ids", "reset-attention-mask"}, kWhat,
+               "leave it out, or give token files");
+  refuse_given(config, data_fields(rows::kTokenFiles), kWhat,
+               "leave it out, or give token files, as preprocess_data makes them");
+}
+
+/// Errors: another table than JSON lines; dialogues.
+void require_readable(const RunConfig& config, const std::string& path) {
+  const auto given = find_word<TableFormat>(kTableFormats, config.data_format),
+             format = given ? given : table_format(path);
+  if (config.text_column.empty() || !format) return;
+  require(*format == TableFormat::JsonLines, "'", path, "' is a table of another kind than JSON ",
+          "lines, of which alone a stream reads a column; write it as JSON lines, or leave stream ",
+          "out");
+  require(!has_messages(path, config.text_column), "'", path, "' has dialogues, which a stream ",
+          "does not take; leave stream out");
+}
+
+StreamChoice stream_choice(const RunConfig& config) {
+  const BlendList blend = parse_blend(config.data);
+  for (const std::string& prefix : blend.prefixes)
+    require(!IndexedDataset::exists(prefix), "data '", prefix, "' is token files, which are never ",
+            "read whole; leave stream out");
+  StreamChoice out{.weights = blend.weights,
+                   .column = config.text_column,
+                   .format = find_word<TableFormat>(kTableFormats, config.data_format),
+                   .skip_bad_rows = config.skip_bad_rows,
+                   .seed = static_cast<std::uint64_t>(config.seed),
+                   .buffer = config.shuffle_buffer,
+                   .offset = config.stream_offset};
+  if (blend.weights.empty()) {
+    out.sources = {text_files(blend.prefixes)};
+  } else {
+    for (const std::string& path : blend.prefixes) out.sources.push_back(text_files({path}));
+  }
+  for (const std::vector<std::string>& source : out.sources) {
+    for (const std::string& path : source) require_readable(config, path);
+  }
+  return out;
+}
+
+/// config.test_data, with a vocabulary: tables where the column of the texts is known, else texts.
+Dataset load_held_out(const RunConfig& config, const Dataset& trained, bool reads_labels) {
+  const bool table =
+      !config.text_column.empty() && (find_word<TableFormat>(kTableFormats, config.data_format) ||
+                                      table_format(text_files(config.test_data).front()));
+  return table ? load_test_rows(config, trained, reads_labels)
+               : load_test_text_data(config, trained, reads_labels);
+}
+
+}  // namespace
+
+void find_stream_column(RunConfig& config) try {
+  if (!streams(config) || !config.text_column.empty()) return;
+  const std::vector<std::string> paths = text_files(parse_blend(config.data).prefixes);
+  if (std::ranges::any_of(paths, [](const std::string& path) {
+        return table_format(path) == TableFormat::JsonLines;
+      }))
+    config.text_column = "text";
+} catch (const Error&) {  // whoever reads the data says so
+}
+
+Dataset load_stream(const RunConfig& config, const KnownModel& model) try {
+  refuse_what_streams_lack(config);
+  auto stream = std::make_shared<const StreamedText>(stream_choice(config),
+                                                     vocabulary_of_stream(config, model));
+  Dataset out{.vocabulary = vocabulary_of_stream(config, model),
+              .content = Texts{TokenStream::none(), stream->files(), {}},
+              .digest = stream->digest()};
+  if (!config.valid_data.empty()) {
+    RunConfig valid = config;
+    valid.test_data = config.valid_data;
+    Dataset held = load_held_out(valid, out, true);
+    std::swap(out.content, held.content);
+    out.held_out_digest = held.digest;
+    out.notice = held.notice;
+    Texts& texts = std::get<Texts>(out.content);
+    texts.held_out_files = std::exchange(texts.files, stream->files());
+  }
+  std::get<Texts>(out.content).stream = std::move(stream);
+  return out;
+} catch (const Error& error) {
+  throw in_vocabulary_of(model, error);
+}
+
+Dataset load_test_of_stream(const RunConfig& config, const Dataset& trained, bool reads_labels) {
+  return load_held_out(config, trained, reads_labels);
+}
+
+void settle_stream(RunConfig& config, const Dataset&) {
+  if (config.valid_data.empty()) config.held_out = 0;
+}
+
+std::string go_on_in_stream(const Dataset& data, const Checkpoint& from) {
+  const auto& texts = from.record().texts;
+  const auto found = texts.find(kRecordedStream);
+  if (data.stream() == nullptr || found == texts.end()) return "";
+  return data.stream()->go_on(found->second, text("checkpoint '", from.path(), "'"));
+}
+
+std::int64_t tokens_in_memory(const Dataset& data, const RunConfig& config) {
+  const Texts* const texts = data.find_texts();
+  if (texts == nullptr) return 0;
+  return std::ssize(texts->tokens.all()) +
+         (texts->stream ? texts->stream->held_tokens(config.model.context) : 0);
+}
+
+}  // namespace tessera
