@@ -2,6 +2,7 @@
 
 #include "shard/one_device.h"
 #include "tessera/ops/matmul.h"
+#include "tessera/passes/compute_in.h"
 
 namespace tessera {
 namespace {
@@ -110,6 +111,35 @@ TEST(Losses, AndGradientsAreThoseOfPyTorch) {
         EXPECT_NEAR(out[1].at(static_cast<std::int64_t>(i)), c.gradient[i], f64 ? 1e-12 : 1e-7)
             << "element " << i;
     }
+  }
+}
+
+/// Also of a program in bf16: labels keep their digits, as bf16 has eight bits of them.
+TEST(Losses, OfNumbersAreOfF32InMixedPrecision) {
+  for (const LossCase& c : kLossCases) {
+    if (c.labels.size() == 4) continue;
+    SCOPED_TRACE(c.name);
+    Builder builder;
+    const Value x = builder.state("x", {DType::F32, {1, 3}, {}}, Role::Parameter, {}),
+                labels = builder.batch("labels", {DType::F32, {1, 3}, {}});
+    const Value loss = c.mean(x, labels).value();
+    builder.output(Output::Kind::Metric, "loss", loss);
+    builder.output(Output::Kind::Metric, "gradient", gradients(loss, {x})[0]);
+    const Graph f32 = builder.finish(), bf16 = compute_in(f32, {});
+    Bindings in;
+    HostTensor logits(DType::F32, {1, 3}), numbers(DType::F32, {1, 3}), copy(DType::BF16, {1, 3});
+    for (std::int64_t i = 0; i < 3; ++i) {
+      logits.set(i, 0.5 * static_cast<double>(i));  // as bf16 has them
+      copy.set(i, 0.5 * static_cast<double>(i));
+      numbers.set(i, 0.7012345 - 0.3 * static_cast<double>(i));
+    }
+    in.states.emplace("x", logits);
+    in.states.emplace("x.bf16", copy);
+    in.batch.emplace("labels", numbers);
+    const auto want = interpret(f32, in, {}), got = interpret(bf16, in, {});
+    EXPECT_NEAR(got[0].at(0), want[0].at(0), 1e-6 * std::abs(want[0].at(0)));
+    for (std::int64_t i = 0; i < 3; ++i)  // the gradient of x itself is one of bf16: 2^-8
+      EXPECT_NEAR(got[1].at(i), want[1].at(i), 4e-3 * std::abs(want[1].at(i)));
   }
 }
 

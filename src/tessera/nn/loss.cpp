@@ -11,6 +11,11 @@ namespace {
 
 Value constant_like(Value x, double number) { return x.builder().constant(number, x.dtype()); }
 
+/// In f32 also where the program computes in 16 bits: what is computed of it then is, too, and
+/// labels that are numbers keep their digits. A cast to its own dtype, which passes/compute_in.h
+/// makes one from 16 bits.
+Value in_f32(Value x) { return x.builder().add(kCast, {x}, {DType::F32}); }
+
 }  // namespace
 
 Value Mean::value() const {
@@ -36,27 +41,27 @@ Value counted_labels(Value labels) {
 }
 
 Value squared_error(Value x, Value y) {
-  const Value difference = x - y;
+  const Value difference = in_f32(x) - in_f32(y);
   return difference * difference;
 }
 
 Value huber(Value x, Value y, double delta) {
   require(delta > 0, "huber: delta is ", delta, "; it must be greater than 0");
-  const Value distance = abs(x - y), near = minimum(distance, constant_like(distance, delta));
+  const Value distance = abs(in_f32(x) - in_f32(y)),
+              near = minimum(distance, constant_like(distance, delta));
   return near * near * 0.5 + (distance - near) * delta;
 }
 
 Value smooth_l1(Value x, Value y, double beta) {
   require(beta >= 0, "smooth_l1: beta is ", beta, "; it must be at least 0");
-  return beta == 0 ? abs(x - y) : huber(x, y, beta) / beta;
+  return beta == 0 ? abs(in_f32(x) - in_f32(y)) : huber(x, y, beta) / beta;
 }
 
 Value binary_cross_entropy(Value logits, Value labels) {
   // Slopes at 0 are those of the formula: neither relu nor abs has them.
-  const Value negative = less(logits, constant_like(logits, 0));
-  const Value above = select(negative, logits * 0.0, logits),
-              away = select(negative, logits, -logits);
-  return above - logits * labels + log(exp(away) + 1.0);
+  const Value x = in_f32(logits), negative = less(x, constant_like(x, 0));
+  const Value above = select(negative, x * 0.0, x), away = select(negative, x, -x);
+  return above - x * in_f32(labels) + log(exp(away) + 1.0);
 }
 
 Value smoothed_cross_entropy(Value logits, Value labels, double smoothing) {
@@ -66,7 +71,8 @@ Value smoothed_cross_entropy(Value logits, Value labels, double smoothing) {
   if (smoothing == 0) return losses;
   // The mean of the losses of all classes is that of the label, plus how far its logit is above the
   // mean of all.
-  const Value above = pick(logits, labels) - mean(logits, {logits.shape().ndim() - 1});
+  const Value above =
+      in_f32(pick(logits, labels)) - in_f32(mean(logits, {logits.shape().ndim() - 1}));
   return losses + above * smoothing * counted_labels(labels);
 }
 
