@@ -4,13 +4,21 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
+#include "files/test_data.h"
 #include "repo_file.h"
 #include "tessera/base/error.h"
+#include "tessera/base/text.h"
+#include "tessera/data/dataset.h"
+#include "tessera/data/dialogue_rows.h"
 #include "tessera/files/file.h"
 #include "tessera/tokenizers/tokenizer.h"
+#include "tessera/tokenizers/vocabulary.h"
 
 namespace tessera {
 
@@ -79,8 +87,8 @@ TEST(DialogueTokens, RefusesAnswersThatAreNotFound) {
             "answers are not found: the text up to message 1, ready for an answer, does not begin "
             "the text with message 2, but goes on with \"1a\" where that has \"2b\"" +
                 instead);
-  EXPECT_EQ(error("{% for m in messages %}{{ m.content }}{% if loop.last and not "
-                  "add_generation_prompt %}.{% endif %}{% endfor %}",
+  EXPECT_EQ(error("{% for m in messages %}{{ m.content }}{% if loop.last and m.role == "
+                  "'assistant' %}.{% endif %}{% endfor %}",
                   two),
             "answers are not found: the text of message 2 changes when others follow it" + instead);
   EXPECT_NE(error("", two).find("the tokenizer has no chat template: there is neither "
@@ -93,6 +101,31 @@ TEST(DialogueTokens, RefusesAnswersThatAreNotFound) {
       "tokens with --chat-loss all");
   EXPECT_EQ(error("{{ raise_exception('no ' + messages[0].role) }}", two),
             "chat_template.jinja refuses the dialogue: no user");
+  EXPECT_EQ(error("{{ messages[0].role + messages[0].content }}",
+                  R"({"messages": [{"role": "assistant", "content": "a"}]})"),
+            "message 1 is one of the assistant, and the template writes nothing before it: "
+            "chat_template.jinja, line 1, column 15: 'role' of something that is not defined; "
+            "begin with one of the user, or give --chat-loss all");
+}
+
+// Phi-3's template: the end of the text stands behind the last message alone.
+TEST(DialogueTokens, WhatEndsTheTextBelongsToTheLastAnswer) {
+  const Tokenizer tokenizer = chat_tokenizer(
+      "byte_level",
+      "{% for m in messages %}{{ '<|im_start|>' + m.content + '<|im_end|>' }}{% endfor %}"
+      "{% if add_generation_prompt %}{{ '<|im_start|>' }}{% else %}{{ eos_token }}{% endif %}");
+  const DialogueTokens made =
+      DialogueEncoder(tokenizer, DialogueLoss::Answers, day_of("2024-07-26")).encode(parsed(R"({
+        "messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"},
+                     {"role": "user", "content": "c"}, {"role": "assistant", "content": "d"}]})"));
+  std::vector<std::string> learned;
+  for (std::size_t i = 0; i < made.ids.size(); ++i) {
+    if (made.counts[i] == 0) continue;
+    if (i == 0 || made.counts[i - 1] == 0) learned.emplace_back();
+    learned.back() += tokenizer.decode({&made.ids[i], 1});
+  }
+  const std::string end = *tokenizer.token(*tokenizer.special_tokens().eos);
+  EXPECT_EQ(learned, (std::vector<std::string>{"b<|im_end|>", "d<|im_end|>" + end}));
 }
 
 TEST(DialogueTokens, ATokenOnBothSidesOfAnAnswersBeginningBelongsToIt) {
@@ -139,6 +172,13 @@ TEST(Dialogues, FormsOfLines) {
                messages)
                 .tools.dump(),
             R"([{"name":1}])");
+  EXPECT_EQ(
+      of(R"({"system": "s", "conversations": "[{\"from\": \"human\", \"value\": \"a\"}]"})", shared)
+          .messages.dump(),
+      R"([{"role":"system","content":"s"},{"role":"user","content":"a"}])");
+  EXPECT_EQ(of(R"({"system": "t", "conversations": [{"from": "system", "value": "s"}]})", shared)
+                .messages.dump(),
+            R"([{"role":"system","content":"s"}])");
   const struct {
     const char *line, *message;
   } kCases[] = {
@@ -162,13 +202,75 @@ TEST(Dialogues, FormsOfLines) {
       {R"({"messages": [{"from": "bard", "value": "a"}]})",
        "message 1 is from 'bard', which is none of system, human, user, gpt, assistant, "
        "observation, tool"},
+      {R"({"messages": [{"role": "user", "content": "a"}, {"role": "Assistant", "content": "b"}]})",
+       "the role of message 2 is 'Assistant', which templates do not know; give \"assistant\""},
       {R"({"messages": [{"role": "user", "content": "a"}], "tools": 3})",
-       "\"tools\" is not a list"},
+       "\"tools\" is not a list of objects"},
+      {R"({"messages": [{"role": "user", "content": "a"}], "tools": ["f"]})",
+       "\"tools\" is not a list of objects"},
+      {R"({"messages": [{"role": "user", "content": "a"}], "chat_template_kwargs": "f"})",
+       "\"chat_template_kwargs\" is not an object, like {\"enable_thinking\": false}"},
   };
   for (const auto& c : kCases)
     EXPECT_EQ(error_of([&] { of(c.line, messages); }),
               std::string("'chat.jsonl' line 7: ") + c.message)
         << c.line;
+}
+
+TEST(Dialogues, AreFoundInTheFirstLine) {
+  const TestFolder folder;
+  const auto keys = [&](const std::string& bytes) {
+    std::ofstream(folder / "a.jsonl") << bytes;
+    const auto found = find_dialogue_keys(folder / "a.jsonl");
+    return found ? found->messages + "/" + found->completion : "none";
+  };
+  EXPECT_EQ(keys("\n{\"messages\": [{\"role\": \"user\"}]}\n"), "messages/");
+  EXPECT_EQ(keys("{\"messages\": \"[{}]\"}\n"), "messages/");
+  EXPECT_EQ(keys("{\"messages\": []}\n"), "messages/");  // an error where it is read
+  EXPECT_EQ(keys("{\"prompt\": 1, \"completion\": 2}\n"), "prompt/completion");
+  EXPECT_EQ(keys("{\"messages\": \"hello\"}\n"), "none");
+  EXPECT_EQ(keys("[{\"messages\": [{}]}]\n"), "none");
+  EXPECT_TRUE(is_list_of_dialogues(folder / "a.jsonl"));
+  EXPECT_EQ(keys("[\n  {\"id\": 1,\n   \"conversations\": [\n {"), "none");
+  EXPECT_TRUE(is_list_of_dialogues(folder / "a.jsonl"));
+  EXPECT_EQ(keys("{\"text\": \"[{messages:[{\"}\n"), "none");
+  EXPECT_FALSE(is_list_of_dialogues(folder / "a.jsonl"));
+}
+
+// Files of several blocks are encoded by several threads.
+TEST(Dialogues, OfAFileStayInOrder) {
+  const TestFolder folder;
+  const Tokenizer tokenizer = chat_tokenizer("byte_level", template_at("chatml.jinja"));
+  const DialogueEncoder encoder(tokenizer, DialogueLoss::Answers, day_of("2024-07-26"));
+  const auto line = [](int i) {
+    return text(R"({"messages": [{"role": "user", "content": "question )", i, std::string(300, 'q'),
+                R"("}, {"role": "assistant", "content": "answer )", i, R"("}]})");
+  };
+  std::vector<std::int32_t> ids;
+  std::vector<std::uint8_t> counts;
+  {
+    std::ofstream file(folder / "a.jsonl");
+    for (int i = 0; i < 2000; ++i) {
+      file << line(i) << "\n";
+      const DialogueTokens made = encoder.encode(parsed(line(i)));
+      ids.insert(ids.end(), made.ids.begin(), made.ids.end());
+      counts.insert(counts.end(), made.counts.begin(), made.counts.end());
+    }
+  }
+  RowsChoice choice{.paths = {folder / "a.jsonl"}, .columns = {"messages"}, .held_out = 0.1};
+  choice.dialogues.day = day_of("2024-07-26");
+  const Vocabulary vocabulary = Vocabulary::tokenizer(tokenizer);
+  const Dataset data = load_dialogues(choice, vocabulary);
+  EXPECT_EQ(data.texts().rows.train, 1800);
+  EXPECT_TRUE(std::ranges::equal(data.texts().tokens.all(), ids));
+  EXPECT_EQ(data.texts().counts, counts);
+  EXPECT_EQ(data.digest, dialogues_digest(choice));
+  {
+    std::ofstream file(folder / "a.jsonl");
+    for (int i = 0; i < 2000; ++i) file << (i == 1500 || i == 1990 ? "{}" : line(i)) << "\n";
+  }
+  EXPECT_EQ(error_of([&] { load_dialogues(choice, vocabulary); }),
+            text("'", folder / "a.jsonl", "' line 1501: there is no key \"messages\""));
 }
 
 TEST(Dialogues, DaysOfTemplates) {

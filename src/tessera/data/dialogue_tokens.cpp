@@ -6,6 +6,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/base/utf8.h"
 #include "tessera/tokenizers/tokenizer.h"
 
 namespace tessera {
@@ -78,6 +79,27 @@ std::vector<std::uint8_t> by_places(const Tokenizer& tokenizer, const std::strin
   return out;
 }
 
+/// Where the text of a dialogue's beginning, `part`, ends in `whole`, but for what the template
+/// writes behind the last message alone, as the end token of Phi-3's: that also ends `shorter`, the
+/// text without its last message. Nothing: they differ in more.
+std::optional<std::size_t> end_in(const Tokenizer& tokenizer, std::string_view whole,
+                                  std::string_view part, std::string_view shorter,
+                                  const Ids& ids_of_whole) {
+  constexpr std::size_t kMostBack = 64;
+  const auto alike =
+      static_cast<std::size_t>(std::ranges::mismatch(part, whole).in1 - part.begin());
+  const Ids ids = ids_of(tokenizer, part);
+  // What is behind it may begin as what follows in `whole`, but not with the same token.
+  for (std::size_t end = alike; end > 0 && alike - end < kMostBack; --end) {
+    if (!shorter.ends_with(part.substr(end))) return std::nullopt;
+    if (find_invalid_utf8(part.substr(0, end)) != std::string_view::npos) continue;
+    if (tokens_before(tokenizer, part, end, ids) &&
+        tokens_before(tokenizer, whole, end, ids_of_whole))
+      return end;
+  }
+  return std::nullopt;
+}
+
 std::string beginning_of(std::string_view text) {
   constexpr std::size_t kShown = 60;
   std::string out(text.substr(0, kShown));
@@ -136,8 +158,16 @@ RenderedChat DialogueEncoder::render(const Dialogue& dialogue, std::size_t messa
   return templates_.with_tools(!dialogue.tools.is_null()).render(variables, day_);
 }
 
-DialogueEncoder::Spans DialogueEncoder::answers(const Dialogue& dialogue,
-                                                const RenderedChat& whole) const {
+std::string DialogueEncoder::before_all(const Dialogue& dialogue) const try {
+  return render(dialogue, 0, true).text;
+} catch (const Error& error) {
+  fail(Fault::Data,
+       "message 1 is one of the assistant, and the template writes nothing before it: ",
+       error.what(), "; begin with one of the user, or give --chat-loss all");
+}
+
+DialogueEncoder::Spans DialogueEncoder::answers(const Dialogue& dialogue, const RenderedChat& whole,
+                                                const std::vector<std::int32_t>& ids) const {
   if (templates_.with_tools(!dialogue.tools.is_null()).has_generation()) {
     Spans out = whole.generated;
     if (dialogue.prompt > 0) {  // what an earlier answer wrote is part of the prompt
@@ -153,7 +183,7 @@ DialogueEncoder::Spans DialogueEncoder::answers(const Dialogue& dialogue,
   Spans out;
   for (std::size_t i = dialogue.prompt; i < dialogue.messages.size(); ++i) {
     if (dialogue.messages[i]["role"] != "assistant") continue;
-    const std::string before = render(dialogue, i, true).text,
+    const std::string before = i == 0 ? before_all(dialogue) : render(dialogue, i, true).text,
                       with = i + 1 == dialogue.messages.size()
                                  ? whole.text
                                  : render(dialogue, i + 1, false).text;
@@ -164,10 +194,14 @@ DialogueEncoder::Spans DialogueEncoder::answers(const Dialogue& dialogue,
            "answer, does not begin the text with message ", i + 1, ", but goes on with ",
            beginning_of(before.substr(differs)), " where that has ",
            beginning_of(with.substr(differs)), kInstead);
+    std::optional<std::size_t> end = with.size();
     if (!whole.text.starts_with(with))
+      end = i == 0 ? std::nullopt
+                   : end_in(tokenizer_, whole.text, with, render(dialogue, i, false).text, ids);
+    if (!end || *end < before.size())
       fail(Fault::Data, "answers are not found: the text of message ", i + 1,
            " changes when others follow it", kInstead);
-    out.emplace_back(before.size(), with.size());
+    out.emplace_back(before.size(), *end);
   }
   return out;
 }
@@ -180,7 +214,7 @@ DialogueTokens DialogueEncoder::encode(const Dialogue& dialogue) const {
     out.counts.assign(out.ids.size(), 1);
     return out;
   }
-  const Spans spans = answers(dialogue, whole);
+  const Spans spans = answers(dialogue, whole, out.ids);
   const auto counts = by_parts(tokenizer_, whole.text, spans, out.ids);
   out.counts = counts ? *counts : by_places(tokenizer_, whole.text, spans, out.ids);
   if (std::ranges::count(out.counts, 1) == 0)

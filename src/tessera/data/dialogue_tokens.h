@@ -29,7 +29,7 @@ nlohmann::ordered_json chat_variables(const Dialogue& dialogue, const Tokenizer&
 /// A dialogue's tokens are those of its whole text, as the template writes it; special tokens in it
 /// are theirs, and none is added. Answers are what {% generation %} blocks write; of a template
 /// without them, what a message of the assistant adds to the text of those before it with
-/// add_generation_prompt. A token with a part of an answer is one of the answer.
+/// add_generation_prompt, but for what it writes behind the last message alone. A token with a part of an answer is one of the answer.
 class DialogueEncoder {
  public:
   /// The tokenizer outlives it. Errors: as of ChatTemplates::of.
@@ -39,7 +39,9 @@ class DialogueEncoder {
 
  private:
   using Spans = std::vector<std::pair<std::size_t, std::size_t>>;
-  Spans answers(const Dialogue& dialogue, const RenderedChat& whole) const;
+  Spans answers(const Dialogue& dialogue, const RenderedChat& whole,
+                const std::vector<std::int32_t>& ids) const;
+  std::string before_all(const Dialogue& dialogue) const;  // ready for an answer
   RenderedChat render(const Dialogue& dialogue, std::size_t messages, bool prompt) const;
 
   const Tokenizer& tokenizer_;

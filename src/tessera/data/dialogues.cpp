@@ -16,6 +16,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr const char *kMessages = "messages", *kShared = "conversations",  // ShareGPT's
+                                                  *kKwargs = "chat_template_kwargs";
+
 constexpr std::pair<std::string_view, std::string_view> kFromRoles[] = {
     {"system", "system"},       {"human", "user"},       {"user", "user"}, {"gpt", "assistant"},
     {"assistant", "assistant"}, {"observation", "tool"}, {"tool", "tool"}};
@@ -25,8 +28,16 @@ template <typename... Parts>
   fail(Fault::Data, "'", *place.path, "' line ", place.line, ": ", parts...);
 }
 
+constexpr std::string_view kRoles[] = {"system", "developer", "user", "assistant", "tool"};
+
+/// A list, or a text that is one: tables have lists as texts.
+Json listed(const Json& value) {
+  return value.is_string() ? parse_shallow<Json>(value.get_ref<const std::string&>()) : value;
+}
+
 bool is_messages(const Json& value) {
-  return value.is_array() && !value.empty() && value.front().is_object();
+  const Json list = listed(value);  // an empty one is refused where it is read
+  return list.is_array() && (list.empty() ? value.is_array() : list.front().is_object());
 }
 
 /// The object of the first line; discarded: there is none.
@@ -45,11 +56,21 @@ Json first_object(const std::string& path) {
   return out && out->is_object() ? *out : Json(Json::value_t::discarded);
 }
 
+std::string in_small_ascii(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+  return text;
+}
+
 Json role_of(const Json& message, const std::string& what, const LinePlace& place) {
   if (message.contains("role")) {
     if (!message["role"].is_string())
       bad_dialogue(place, "the role of ", what, " is not a text; give \"user\", \"assistant\" ...");
-    return message["role"];
+    // Templates compare roles, and many write nothing for one that they do not know.
+    const std::string role = message["role"], small = in_small_ascii(role);
+    if (role != small && std::ranges::find(kRoles, small) != std::end(kRoles))
+      bad_dialogue(place, "the role of ", what, " is '", role, "', which templates do not know; ",
+                   "give \"", small, "\"");
+    return role;
   }
   const auto from = message.find("from");
   if (from == message.end())
@@ -91,11 +112,22 @@ void add_messages(Json& out, const Json& line, const std::string& key, const cha
     out.push_back({{"role", role}, {"content", *value}});
     return;
   }
-  if (!value->is_array() || value->empty())
+  const Json parsed = value->is_string() ? listed(*value) : Json(),
+             &list = parsed.is_null() ? *value : parsed;
+  if (!list.is_array() || list.empty())
     bad_dialogue(place, "\"", key, "\" is not ", role == nullptr ? "" : "a text or ",
                  "a list of messages, like [{\"role\": \"user\", \"content\": \"Hello\"}]");
-  for (const Json& message : *value)
+  for (const Json& message : list)
     out.push_back(message_of(message, text("message ", out.size() + 1), place));
+}
+
+/// ShareGPT's "system" of a line, before its messages, unless they begin with one.
+void add_system(Json& messages, const Json& line, const LinePlace& place) {
+  const auto system = line.find("system");
+  if (system == line.end() || system->is_null() || *system == "") return;
+  if (!system->is_string()) bad_dialogue(place, "\"system\" is not a text");
+  if (messages.front()["role"] != "system")
+    messages.insert(messages.begin(), Json{{"role", "system"}, {"content", *system}});
 }
 
 }  // namespace
@@ -103,7 +135,7 @@ void add_messages(Json& out, const Json& line, const std::string& key, const cha
 std::optional<DialogueKeys> find_dialogue_keys(const std::string& path) {
   const Json line = first_object(path);
   if (!line.is_object()) return std::nullopt;
-  for (const char* const key : {"messages", "conversations"}) {
+  for (const char* const key : {kMessages, kShared}) {
     if (line.contains(key) && is_messages(line[key])) return DialogueKeys{key, ""};
   }
   if (line.contains("prompt") && line.contains("completion"))
@@ -113,7 +145,22 @@ std::optional<DialogueKeys> find_dialogue_keys(const std::string& path) {
 
 bool has_messages(const std::string& path, const std::string& key) {
   const Json line = first_object(path);
-  return line.is_object() && line.contains(key) && is_messages(line[key]);
+  const bool usual = key == kMessages || key == kShared;  // whose list may be a text
+  return line.is_object() && line.contains(key) && (usual || line[key].is_array()) &&
+         is_messages(line[key]);
+}
+
+bool is_list_of_dialogues(const std::string& path) {
+  constexpr std::size_t kBeginning = 1 << 16;
+  const std::vector<std::string> paths = {path};
+  LineBlocks blocks(paths, kBeginning);
+  LineBlock block;
+  std::string beginning;
+  while (beginning.size() < kBeginning && blocks.next(block)) beginning += block.bytes;
+  std::erase_if(beginning, [](char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; });
+  return beginning.starts_with("[{") &&
+         (beginning.find("\"messages\":[{") != beginning.npos ||
+          beginning.find(text('"', kShared, "\":[{")) != beginning.npos);
 }
 
 Dialogue dialogue_of(std::string_view line, const DialogueKeys& keys, const LinePlace& place) {
@@ -126,22 +173,25 @@ Dialogue dialogue_of(std::string_view line, const DialogueKeys& keys, const Line
   Json messages = Json::array();
   const bool pair = !keys.completion.empty();
   add_messages(messages, given, keys.messages, pair ? "user" : nullptr, place);
+  if (keys.messages == kShared) add_system(messages, given, place);
   if (pair) {
     out.prompt = messages.size();
     add_messages(messages, given, keys.completion, "assistant", place);
   }
   out.messages = chat_messages(messages);
   if (given.contains("tools")) {
-    out.tools = given["tools"];
-    if (out.tools.is_string())  // tables have lists as texts
-      out.tools = parse_shallow<Json>(out.tools.get_ref<const std::string&>());
+    if (given["tools"] != "") out.tools = listed(given["tools"]);
     if (out.tools.is_array() && out.tools.empty()) out.tools = nullptr;
-    if (!out.tools.is_null() && !out.tools.is_array())
-      bad_dialogue(place, "\"tools\" is not a list");
+    if (!out.tools.is_null() &&
+        !(out.tools.is_array() && std::ranges::all_of(out.tools, &Json::is_object)))
+      bad_dialogue(place, "\"tools\" is not a list of objects");
   }
   out.others = Json::object();
-  if (given.contains("chat_template_kwargs") && given["chat_template_kwargs"].is_object())
-    out.others = given["chat_template_kwargs"];
+  if (const auto kwargs = given.find(kKwargs); kwargs != given.end() && !kwargs->is_null()) {
+    if (!kwargs->is_object())
+      bad_dialogue(place, '"', kKwargs, "\" is not an object, like {\"enable_thinking\": false}");
+    out.others = *kwargs;
+  }
   return out;
 }
 

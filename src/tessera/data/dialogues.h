@@ -24,6 +24,9 @@ std::optional<DialogueKeys> find_dialogue_keys(const std::string& path);
 /// Whether the first line of such a file has a list of objects at `key`.
 bool has_messages(const std::string& path, const std::string& key);
 
+/// Whether a file begins as one JSON list of objects with messages, which no line of it is.
+bool is_list_of_dialogues(const std::string& path);
+
 /// A dialogue as templates see it.
 struct Dialogue {
   nlohmann::ordered_json messages;  // of {"role", "content", ...}
@@ -34,9 +37,10 @@ struct Dialogue {
 };
 
 /// What a line holds. Messages are {"role", "content"}, or {"from", "value"} with the roles system,
-/// human, user, gpt, assistant, function_call, observation, tool. Errors: Fault::Data, with the
+/// human, user, gpt, assistant, observation, tool; a list of them may be the text of one. A text
+/// `system` beside ShareGPT's "conversations" is their first message. Errors: Fault::Data, with the
 /// place: no JSON object; a key that is missing; no list of messages; a message without a role or a
-/// content, or with another `from`.
+/// content, or with another `from`; a usual role in other letters; tools that are no objects.
 Dialogue dialogue_of(std::string_view line, const DialogueKeys& keys, const LinePlace& place);
 
 }  // namespace tessera

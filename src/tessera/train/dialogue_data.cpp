@@ -1,10 +1,13 @@
 #include "tessera/train/dialogue_data.h"
 
+#include <filesystem>
+
 #include "tessera/base/error.h"
 #include "tessera/base/words.h"
 #include "tessera/data/dialogue_tokens.h"
 #include "tessera/data/dialogues.h"
 #include "tessera/files/text.h"
+#include "tessera/files/unpack.h"
 #include "tessera/models/family.h"
 #include "tessera/models/task_kind.h"
 #include "tessera/token_files/token_files.h"
@@ -28,6 +31,15 @@ bool are_dialogues(const RunConfig& config, const std::vector<std::string>& path
   if (!config.target_column.empty()) return true;
   const std::string first = first_file(paths);
   return !first.empty() && has_messages(first, config.text_column);
+}
+
+void refuse_listed_dialogues(const RunConfig& config) {
+  const std::string path = first_file(config.data),
+                    end = std::filesystem::path(unpacked_name(path)).extension().string();
+  if (has_task(config.model, kCausalLm) && (end == ".json" || end == ".jsonl") &&
+      is_list_of_dialogues(path))
+    fail(Fault::Data, "'", path, "' is one list of dialogues; write one in each line, as jq -c ",
+         "'.[]' does, or, to learn the file as text, give it another ending than ", end);
 }
 
 void find_dialogues(RunConfig& config) try {

@@ -17,6 +17,9 @@ bool are_dialogues(const RunConfig& config, const std::vector<std::string>& path
 /// that nobody told becomes bfd, or none where the family cannot keep dialogues apart.
 void find_dialogues(RunConfig& config);
 
+/// Errors: Fault::Data: a file that is read as text is dialogues in one JSON list.
+void refuse_listed_dialogues(const RunConfig& config);
+
 /// Errors: Fault::Usage: packing wrapped; a chat-date that is no day.
 DialogueRules dialogue_rules(const RunConfig& config);
 

@@ -1,5 +1,6 @@
 #include "tessera/train/text_data.h"
 
+#include "tessera/train/dialogue_data.h"
 #include "tessera/train/token_data.h"
 
 namespace tessera {
@@ -7,6 +8,7 @@ namespace tessera {
 Dataset load_text_data(const RunConfig& config, const KnownModel& model) {
   refuse_fields_of_token_files(config);
   refuse_parts_of_token_files(config.data);
+  refuse_listed_dialogues(config);
   const double held_out = config.valid_data.empty() ? config.held_out : 0;
   Dataset out = [&] {
     if (model.vocabulary == nullptr)
