@@ -129,6 +129,44 @@ TEST(NumberLabels, WhatIsNoneIsNamed) {
       "'a.jsonl' line 1: the list of key 'label' has a ");
 }
 
+TEST(NumberLabels, OfSeveralColumnsAreNamed) {
+  NumberRows of("text,x,y\na,1,2\nb,3,\n");
+  of.choice.label_column = "x,y";
+  EXPECT_EQ(of.refusal().substr(0, 43), "'rows.csv' line 3: column 'y' has '', and t");
+  of.choice.paths = {of.write("good.csv", "text,x,y\na,1,2\n")};
+  for (const auto& [columns, what] : {std::pair("x,x", "names 'x' twice; give each column once"),
+                                      std::pair("x,text",
+                                                "names 'text', which is a column of "
+                                                "texts; give columns of labels")}) {
+    of.choice.label_column = columns;
+    try {
+      of.load();
+      ADD_FAILURE() << columns;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.fault(), Fault::Usage);
+      EXPECT_EQ(error.what(), text("label-column ", columns, " ", what));
+    }
+  }
+  of.choice.label_column = "x,y";
+  of.choice.valid_paths = {of.write("valid.csv", "text,x,y\na,1,2\n")};
+  EXPECT_EQ(of.labels(), "x y: 1 2, 1 2");
+  of.choice.tests = of.choice.keeps_labels = true;
+  of.choice.known_labels = {"x", "y"};
+  EXPECT_EQ(of.labels().substr(0, 5), "x y: ");
+  of.choice.label_column = "y,x";
+  EXPECT_EQ(of.refusal(),
+            "'good.csv', column 'y,x': the model predicts these in another order, 'x', 'y'; name "
+            "them in it");
+}
+
+TEST(NumberLabels, AreAsManyInEachFile) {
+  NumberRows of("text,label\na,1\n");
+  of.choice.valid_paths = {of.write("valid.csv", "text,label\na,\"1,2\"\n")};
+  EXPECT_EQ(of.refusal(),
+            text("'valid.csv' line 2: column 'label' has 2 numbers, and line 2 of 'rows.csv' has "
+                 "1; give each row as many"));
+}
+
 TEST(LabelSets, AreWrittenInSeveralWays) {
   const struct {
     const char *why, *file, *column, *bytes, *labels;
@@ -188,10 +226,10 @@ TEST(LabelSets, WhatIsNoneIsNamed) {
     return of.refusal();
   };
   EXPECT_EQ(refusal("text,x,y\na,1,0\nb,2,0\n", "a.csv", "x,y"),
-            "'a.csv' line 3: column 'x,y' has '2' where 1 or 0 says whether the row has a label; "
+            "'a.csv' line 3: column 'x' has '2' where 1 or 0 says whether the row has a label; "
             "correct it");
-  EXPECT_EQ(refusal("text,x,y\na,1,0\nb,,0\n", "a.csv", "x,y").substr(0, 38),
-            "'a.csv' line 3: column 'x,y' has '' wh");
+  EXPECT_EQ(refusal("text,x,y\na,1,0\nb,0,\n", "a.csv", "x,y").substr(0, 36),
+            "'a.csv' line 3: column 'y' has '' wh");
   EXPECT_EQ(
       refusal("text,label\na,\nb,\n", "a.csv", "label"),
       "'a.csv', column 'label' has no label in any row, so there is nothing to learn; give rows "

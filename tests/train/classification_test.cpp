@@ -6,6 +6,7 @@
 #include "tessera/config/fields.h"
 #include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
+#include "tessera/train/row_data.h"
 #include "train/tiny_run.h"
 
 namespace tessera {
@@ -252,6 +253,19 @@ TEST_F(Classified, WhatIsWrongIsTold) {
             "give a context of 4 or more");
   EXPECT_NE(told([](RunConfig& c) { c.model.classes = -1; }).find("classes is -1"),
             std::string::npos);
+}
+
+TEST_F(Classified, ScoresAreInTheColumnOfThatName) {
+  std::ofstream(folder_ + "/both.csv") << "text,label,score\na,1,0.5\n";
+  for (const auto& [task, column] :
+       {std::pair("regression", "score"), std::pair("sequence_classification", "label")}) {
+    RunConfig config = on_labels("none");
+    config.model.task = task;
+    config.data = {folder_ + "/both.csv"};
+    config.text_column = config.label_column = "";
+    find_columns(config);
+    EXPECT_EQ(config.label_column, column) << task;
+  }
 }
 
 /// In what is trained on nobody lacks a label: -1 of a row to validate on is none all the same.

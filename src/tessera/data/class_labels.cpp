@@ -110,4 +110,11 @@ std::string label_place(const RowsChoice& choice, const TableRows& rows, std::si
               column_names_text({&choice.label_column, 1}));
 }
 
+std::string label_place(const RowsChoice& choice, const TableRows& rows, std::size_t file,
+                        std::size_t row, std::size_t column) {
+  if (column >= rows.label_columns.size()) return label_place(choice, rows, file, row);
+  return text("'", rows.files[file].path, "' line ", rows.tables[file].lines[row], ": column ",
+              column_names_text({&rows.label_columns[column], 1}));
+}
+
 }  // namespace tessera

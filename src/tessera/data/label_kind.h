@@ -67,5 +67,8 @@ std::vector<std::string> unnamed_labels(std::size_t count);
 std::string label_place(const RowsChoice& choice, const TableRows& rows);
 std::string label_place(const RowsChoice& choice, const TableRows& rows, std::size_t file,
                         std::size_t row);
+/// The same of one of TableRows::label_columns, where there are such.
+std::string label_place(const RowsChoice& choice, const TableRows& rows, std::size_t file,
+                        std::size_t row, std::size_t column);
 
 }  // namespace tessera

@@ -53,16 +53,18 @@ struct LabelSetReader {
   const std::vector<std::string>& names;
   std::string_view whose;
 
-  std::vector<float> of_flags(const std::vector<std::string>& list,
-                              const std::string& where) const {
+  std::vector<float> of_flags(const std::vector<std::string>& list, std::size_t file,
+                              std::size_t row) const {
     if (list.size() != names.size())
-      fail(Fault::Data, where, " has ", counted(std::ssize(list), "number"), ", and there are ",
+      fail(Fault::Data, label_place(choice, rows, file, row), " has ",
+           counted(std::ssize(list), "number"), ", and there are ",
            counted(std::ssize(names), "label"), ", ", label_names_text(names),
            "; give 1 or 0 for each");
     std::vector<float> out;
     for (const std::string& one : list) {
       if (!is_flag(one))
-        fail(Fault::Data, where, " has ", label_names_text({&one, 1}),
+        fail(Fault::Data, label_place(choice, rows, file, row, out.size()), " has ",
+             label_names_text({&one, 1}),
              " where 1 or 0 says whether the row has a label; correct it");
       out.push_back(static_cast<float>(*finite_number(one)));
     }
@@ -89,8 +91,8 @@ struct LabelSetReader {
     for_each_label(rows, [&](std::size_t file, std::size_t row, const std::string& cell) {
       const std::vector<std::string>& list = lists[at++];
       if (cell.empty()) return out.push_back({});
-      const std::string where = label_place(choice, rows, file, row);
-      out.push_back({flags ? of_flags(list, where) : of_names(list, numbers, where)});
+      out.push_back({flags ? of_flags(list, file, row)
+                           : of_names(list, numbers, label_place(choice, rows, file, row))});
     });
   }
 };

@@ -1,5 +1,6 @@
 /// Labels that are numbers: of each row one, or as many as of the others.
 
+#include <algorithm>
 #include <cmath>
 
 #include "tessera/base/counted.h"
@@ -31,6 +32,7 @@ float number_of(const std::string& cell, const std::string& where) {
 struct NumberCount {
   std::size_t count = 0;  // 0: nobody yet
   std::string whose = {};
+  std::string path = {};  // of the file whose line says so
 };
 
 void read_numbers_of(const RowsChoice& choice, const TableRows& rows, NumberCount& wanted,
@@ -40,12 +42,17 @@ void read_numbers_of(const RowsChoice& choice, const TableRows& rows, NumberCoun
     const std::string where = label_place(choice, rows, file, row);
     std::vector<float> numbers;
     for (const std::string& one : listed_labels(choice, cell, where))
-      numbers.push_back(number_of(one, where));
+      numbers.push_back(number_of(one, label_place(choice, rows, file, row, numbers.size())));
+    const std::string& path = rows.files[file].path;
     if (wanted.count == 0 && !numbers.empty())
-      wanted = {numbers.size(), text("line ", rows.tables[file].lines[row], " has ")};
+      wanted = {numbers.size(), text("line ", rows.tables[file].lines[row]), path};
+    const bool elsewhere = !wanted.path.empty() && wanted.path != path;
     if (numbers.size() != wanted.count || numbers.empty())
       fail(Fault::Data, where, " has ", counted(std::ssize(numbers), "number"),
-           numbers.empty() ? "" : text(", and ", wanted.whose, wanted.count),
+           numbers.empty()
+               ? ""
+               : text(", and ", wanted.whose, elsewhere ? text(" of '", wanted.path, "'") : "",
+                      wanted.path.empty() ? "" : " has ", wanted.count),
            "; give each row as many");
     out.push_back({std::move(numbers)});
   });
@@ -60,10 +67,15 @@ NamedLabels read_numbers(const RowsChoice& choice, const TableParts& rows) {
   NamedLabels out;
   read_numbers_of(choice, rows.train, wanted, out.of_rows);
   read_numbers_of(choice, rows.apart, wanted, out.of_rows);
+  const std::vector<std::string>& columns = rows.train.label_columns;
+  if (choice.keeps_labels && columns != choice.known_labels &&
+      std::ranges::is_permutation(columns, choice.known_labels))
+    fail(Fault::Data, label_place(choice, rows.train), ": the model predicts these in another ",
+         "order, ", label_names_text(choice.known_labels), "; name them in it");
   const bool known = choice.known_labels.size() == wanted.count;
-  out.names = !rows.train.label_columns.empty() && !choice.keeps_labels ? rows.train.label_columns
-              : known                                                   ? choice.known_labels
-                      : unnamed_labels(wanted.count);
+  out.names = !columns.empty() && !choice.keeps_labels ? columns
+              : known                                  ? choice.known_labels
+                                                       : unnamed_labels(wanted.count);
   return out;
 }
 

@@ -22,7 +22,14 @@ std::vector<std::string> label_columns(const std::string& path, const RowsChoice
   const std::vector<std::string> names = table_columns(path, choice.table);
   if (std::ranges::find(names, given) != names.end()) return {given};
   std::vector<std::string> out;
-  for (const std::string_view name : split(given, ',')) out.emplace_back(trim(name));
+  for (const std::string_view name : split(given, ',')) {
+    out.emplace_back(trim(name));
+    const std::string& last = out.back();
+    require(std::ranges::find(choice.columns, last) == choice.columns.end(), "label-column ", given,
+            " names '", last, "', which is a column of texts; give columns of labels");
+    require(std::ranges::count(out, last) == 1, "label-column ", given, " names '", last,
+            "' twice; give each column once");
+  }
   return out;
 }
 

@@ -118,7 +118,8 @@ void find_columns(RunConfig& config, bool may_lack_labels) {
     std::vector<std::string_view> usual(std::begin(kUsualLabels), std::end(kUsualLabels));
     const std::string_view own = family_task(config.model).labels->usual_column;
     if (!own.empty()) usual.push_back(own);
-    const auto found = std::ranges::find_if(usual, has);
+    const auto found =
+        !own.empty() && has(own) ? usual.end() - 1 : std::ranges::find_if(usual, has);
     const bool none = found == usual.end();
     if (none && !may_lack_labels) lacks("labels", "label-column", join(usual));
     config.label_column = none ? usual.front() : *found;
