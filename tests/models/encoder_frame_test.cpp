@@ -154,9 +154,11 @@ TEST(EncoderFrame, CutsTheSideThatTheTokenizerSays) {
 }
 
 /// What a task says of data with this vocabulary.
-std::string fault_of_task(std::string_view task, const Vocabulary& vocabulary) {
+std::string fault_of_task(std::string_view task, const Vocabulary& vocabulary,
+                          std::string_view family = "bert") {
   ModelConfig config;
-  config.family = "bert";
+  config.family = FamilyRef(family);
+  config.special_tokens = "0,0,2";  // [CLS] ends a text
   config.task = task;
   config.context = 8;
   config.vocabulary = vocabulary.size();
@@ -180,6 +182,13 @@ TEST(EncoderFrame, TasksRefuseFramesThatTheyDoNotFollow) {
   expect(kQuestionAnswering, left, "samples of question_answering are truncated at the end");
   expect(kQuestionAnswering, other, "begins a pair with a text");
   expect(kPretraining, other, "does not put [CLS] A [SEP] B [SEP] around two texts");
+}
+
+TEST(EncoderFrame, ModelsThatWriteTextsRefuseThoseThatHaveNoEnd) {
+  const std::string said = fault_of_task(kSequenceClassification, vocabulary_with(kUsual), "t5");
+  EXPECT_NE(said.find("the tokenizer puts no end token (2) behind the texts of a sample"),
+            std::string::npos)
+      << said;
 }
 
 }  // namespace
