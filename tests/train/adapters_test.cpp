@@ -114,7 +114,7 @@ TEST_P(PeftAdapters, FiveSteps) {
   for (const State& state : graph.states()) {
     if (state.role != Role::Moment) continue;
     EXPECT_TRUE(state.path.find(".lora_") != state.path.npos ||
-                state.path.starts_with("classifier."))
+                state.path.starts_with("classifier.") || state.path.starts_with("score."))
         << state.path;
   }
   const HostTensor losses = file_.load("losses"), norms = file_.load("grad_norms");

@@ -26,9 +26,10 @@ ADAPTERS = {
     "gpt2": peft.LoraConfig(task_type="CAUSAL_LM", r=3, target_modules=["c_attn", "mlp.c_proj"], fan_in_fan_out=True),
     "bert_classes": peft.LoraConfig(task_type="SEQ_CLS", r=4, target_modules=["query", "key", "attention.output.dense"]),
     "t5": peft.LoraConfig(task_type="SEQ_2_SEQ_LM", r=4, target_modules=["q", "v", "wo"]),
+    "t5_classes": peft.LoraConfig(task_type="SEQ_CLS", r=3, target_modules=["q", "wo"],
+                                  modules_to_save=["classification_head"]),
+    "gpt2_tags": peft.LoraConfig(task_type="TOKEN_CLS", r=3, target_modules=["c_attn"], fan_in_fan_out=True),
 }
-
-TASKS = family_tasks.TASKS | {"LMHeadModel": family_tasks.CAUSAL}
 
 
 def main():
@@ -39,14 +40,16 @@ def main():
 
 def write(name):
     base = name.removesuffix("_values")
+    models = next(kind for kind in ("hub", "families") if (GOLDEN / kind / base).exists())
     folder = GOLDEN / "adapters" / name
-    config = transformers.AutoConfig.from_pretrained(GOLDEN / "hub" / base)
+    config = transformers.AutoConfig.from_pretrained(GOLDEN / models / base)
     model_class = families.class_of(config)
-    task = next(task for suffix, task in TASKS.items() if model_class.__name__.endswith(suffix))
+    is_gpt2 = model_class.__name__.endswith("LMHeadModel")
+    task = family_tasks.CAUSAL if is_gpt2 else family_tasks.task_of(model_class, config)
     generator = torch.Generator().manual_seed(sum(name.encode()))
     with families.InDouble():
         model = families.without_rows_of_padding(
-            model_class.from_pretrained(GOLDEN / "hub" / base, attn_implementation="eager").double())
+            model_class.from_pretrained(GOLDEN / models / base, attn_implementation="eager").double())
         adapted = peft.get_peft_model(model, ADAPTERS[name], autocast_adapter_dtype=False).double().train()
         with torch.no_grad():
             for key, value in adapted.named_parameters():
@@ -72,7 +75,7 @@ def write(name):
     safetensors.torch.save_file({key: value.float() for key, value in stored.items()},
                                 folder / "adapter_model.safetensors", {"format": "pt"})
     said = json.loads((folder / "adapter_config.json").read_text())
-    said["base_model_name_or_path"] = f"../../hub/{base}"
+    said["base_model_name_or_path"] = f"../../{models}/{base}"
     (folder / "adapter_config.json").write_text(json.dumps(said, indent=2, sort_keys=True) + "\n")
     (folder / "README.md").unlink(missing_ok=True)
     print(name, loss.item(), losses.tolist())

@@ -236,6 +236,11 @@ class AdapterReader {
     // A model without a head is saved without the family's prefix.
     for (const HubTensor& tensor : hub_tensors(family, model.config, HubHeads::OfAllTasks)) {
       table_.emplace(tensor.theirs, tensor);
+      if (tensor.heads == TaskHead::None && !family.label_prefix.empty()) {
+        HubTensor labelled = tensor;
+        labelled.theirs = text(family.label_prefix, tensor.theirs);
+        table_.emplace(labelled.theirs, labelled);
+      }
       if (!family.prefix.empty() && tensor.theirs.starts_with(family.prefix))
         table_.emplace(tensor.theirs.substr(family.prefix.size()), tensor);
     }
