@@ -98,8 +98,10 @@ def main():
         return 0 if same else 1
     finally:
         if not args.keep:
-            for what in [path, *runs]:
-                shutil.rmtree(what) if os.path.isdir(what) else os.path.exists(what) and os.remove(what)
+            for run in runs:
+                shutil.rmtree(run, ignore_errors=True)
+            if os.path.exists(path):
+                os.remove(path)
 
 
 if __name__ == "__main__":
