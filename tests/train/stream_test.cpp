@@ -53,6 +53,7 @@ TEST_F(StreamRun, AnInterruptedRunIsTheUndisturbedOneBitByBit) {
   mixture.data = {"0.7", folder_ + "/part-a.jsonl", "0.3", folder_ + "/part-b.jsonl.gz"};
   kinds.data = {"1", folder_ + "/part-a.jsonl", "2", folder_ + "/text.txt"};
   kinds.valid_data = {folder_ + "/text.txt"};
+  kinds.test_data = {folder_ + "/valid.jsonl"};
   std::vector<std::string> digests;
   for (const auto& [name, config] :
        {std::pair("plain", plain), {"packed", packed}, {"mixture", mixture}, {"kinds", kinds}}) {
@@ -118,6 +119,14 @@ TEST_F(StreamRun, WhatAStreamCannotDoIsRefusedBeforeTraining) {
   EXPECT_NE(refused([](RunConfig& c) { c.epochs = 1; }).find("give steps"), std::string::npos);
   EXPECT_NE(refused([](RunConfig& c) { c.packing = "none"; }).find("needs all documents at once"),
             std::string::npos);
+  RunConfig offsets = on_stream("offsets");
+  offsets.sample_order = SampleOrder::RandomOffsets;
+  offsets.exit_interval = 1;
+  StreamNotices seen;
+  run(offsets, {.callbacks = {&seen}});
+  EXPECT_NE(seen.all.find("sample-order random-offsets does nothing with a stream"),
+            std::string::npos)
+      << seen.all;
   RunConfig changed = on_stream("changed");
   changed.exit_interval = 2;
   run(changed);

@@ -44,7 +44,7 @@ void refuse_what_streams_lack(const RunConfig& config) {
           " needs all documents at once; give packing ", to_text(Packing::Wrapped),
           " with a stream");
   refuse_given(config, {"held-out"}, kWhat, "give valid-data");
-  refuse_given(config, {"sample-order", "bucket-lengths"}, kWhat, "leave it out");
+  refuse_given(config, {"bucket-lengths"}, kWhat, "leave it out");
   refuse_given(config, {"reset-position-ids", "reset-attention-mask"}, kWhat,
                "leave it out, or give token files");
   refuse_given(config, data_fields(rows::kTokenFiles), kWhat,
@@ -125,6 +125,10 @@ Dataset load_stream(const RunConfig& config, const KnownModel& model) try {
     texts.held_out_files = std::exchange(texts.files, stream->files());
   }
   std::get<Texts>(out.content).stream = std::move(stream);
+  // A preset may say it, so it is no error.
+  if (config.sample_order == SampleOrder::RandomOffsets)
+    out.notice += text(out.notice.empty() ? "" : "; ", "sample-order ",
+                       to_text(config.sample_order), " does nothing with a stream");
   return out;
 } catch (const Error& error) {
   throw in_vocabulary_of(model, error);
