@@ -199,6 +199,13 @@ TEST(LabelSets, AreWrittenInSeveralWays) {
   bars.choice.labels = &kLabelSets;
   bars.choice.label_separator = "|";
   EXPECT_EQ(bars.labels(), "blue red: 1 1");
+  bars.choice.label_separator = ",";
+  EXPECT_EQ(bars.labels(), "red|blue: 1");
+  EXPECT_EQ(bars.load().notice,
+            "no row has several labels, with ',' between them, but 'red|blue' is one; if it is "
+            "several, give --label-separator '|'");
+  bars.choice.paths = {bars.write("both.csv", "text,label\na,red|blue\nb,\"red,blue\"\n")};
+  EXPECT_EQ(bars.load().notice, "");
 }
 
 TEST(LabelSets, OfAModelKeepTheirNumbers) {

@@ -32,6 +32,8 @@ struct TableParts {
 struct NamedLabels {
   std::vector<std::string> names;  // Dataset::label_names
   std::vector<RowLabel> of_rows;
+  std::string notice =
+      {};  // what looks as if it were read in another way than it is meant; or empty
 };
 
 struct LabelKind {

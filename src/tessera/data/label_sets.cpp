@@ -97,6 +97,24 @@ struct LabelSetReader {
   }
 };
 
+/// What the user is to know where no row has several labels, but some hold what may stand between
+/// such; else empty.
+std::string notice_of_separators(const RowsChoice& choice, const Lists& lists,
+                                 std::span<const std::string> names) {
+  for (const std::vector<std::string>& list : lists) {
+    if (list.size() > 1) return "";
+  }
+  for (const char* const other : {";", "|", "/", ","}) {
+    const auto found = std::ranges::find_if(
+        names, [&](const std::string& name) { return name.find(other) != name.npos; });
+    if (found == names.end() || choice.label_separator == other) continue;
+    return text("no row has several labels, with '", choice.label_separator, "' between them, but ",
+                label_names_text({&*found, 1}), " is one; if it is several, give ",
+                "--label-separator '", other, "'");
+  }
+  return "";
+}
+
 NamedLabels read_sets(const RowsChoice& choice, const TableParts& rows) {
   const Lists train = lists_of(choice, rows.train), apart = lists_of(choice, rows.apart);
   const std::size_t flags = flags_of_rows(choice, rows.train, train);
@@ -121,6 +139,7 @@ NamedLabels read_sets(const RowsChoice& choice, const TableParts& rows) {
     if (out.names.empty())
       fail(Fault::Data, label_place(choice, rows.train),
            " has no label in any row, so there is nothing to learn; give rows with labels");
+    if (!known) out.notice = notice_of_separators(choice, train, out.names);
   }
   const std::string_view whose = known ? "the model's labels" : "the labels of the training rows";
   LabelSetReader{choice, rows.train, out.names, whose}.read(train, flags > 0, out.of_rows);

@@ -266,7 +266,8 @@ Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const TablePart
                            choice.label_column.empty()
                                ? text(", and ", none == 1 ? "is" : "are", " skipped")
                                : ", and the model sees only special tokens for them"));
-  auto [names, labels] = labels_of_rows(choice, parts);
+  auto [names, labels, notice] = labels_of_rows(choice, parts);
+  if (!notice.empty()) notices.push_back(notice);
   if (const std::string some = notice_of_unlabelled(labels); !some.empty()) notices.push_back(some);
   Dataset out{.vocabulary = std::move(vocabulary),
               .content = Texts{stream_of(choice, std::move(rows.ids), std::move(held.ids)),
