@@ -145,13 +145,18 @@ std::string families_text(const Field& field, const OwnFamilies& own) {
   std::string out;
   const std::vector<const ModelFamily*> all = all_families(own);
   std::vector<std::pair<std::string_view, std::vector<std::string>>> notes;  // and whose
-  for (const ModelFamily* family : all) {
-    for (const ReadField& read : family->reads) {
+  const auto take_note = [&](const ModelFamily& family, std::span<const ReadField> reads) {
+    for (const ReadField& read : reads) {
       if (read.name != field.name || read.note.empty()) continue;
       auto known = std::ranges::find(notes, read.note, [](const auto& note) { return note.first; });
       if (known == notes.end()) known = notes.insert(known, {read.note, {}});
-      known->second.emplace_back(family->name);
+      std::vector<std::string>& whose = known->second;
+      if (whose.empty() || whose.back() != family.name) whose.emplace_back(family.name);
     }
+  };
+  for (const ModelFamily* family : all) {
+    take_note(*family, family->reads);
+    for (const FamilyTask& task : family->tasks) take_note(*family, task.reads);
   }
   for (const auto& [note, families] : notes)
     out += text("; of ", with_kinds(families, own), " ", note);

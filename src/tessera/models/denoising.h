@@ -22,9 +22,10 @@ void find_denoising_problems(const ModelConfig& config, const TextNoise& noise,
 
 /// The task denoising with such a noise.
 template <const TranslationModel& kModel, const TextNoise& kNoise>
-constexpr FamilyTask denoising_task() {
+constexpr FamilyTask denoising_task(std::span<const ReadField> reads = kPairReads) {
   FamilyTask out{kDenoising,
-                 [](const ModelConfig& config) { return denoising(config, kModel, kNoise); }};
+                 [](const ModelConfig& config) { return denoising(config, kModel, kNoise); },
+                 reads};
   out.find_problems = [](const ModelConfig& config, FieldProblems& problems) {
     find_denoising_problems(config, kNoise, problems);
   };

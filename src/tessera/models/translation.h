@@ -25,6 +25,9 @@ void find_token_problems(const ModelConfig& config, FieldProblems& problems);
 /// Errors: Fault::Usage: some are.
 void require_not_of_texts(const ModelConfig& config, const Vocabulary& vocabulary);
 
+/// FamilyTask::reads of models that write one sequence from another.
+inline constexpr ReadField kPairReads[] = {{"source-context"}};
+
 /// ModelFamily::stacks: an encoder's layers, and a decoder's.
 std::vector<LayerStack> stacks_of_pairs(const ModelConfig& config);
 

@@ -39,9 +39,10 @@ inline constexpr TranslationModel kBartFormModel = {
 };
 
 template <BartForm kForm>
-inline constexpr FamilyTask kBartTasks[] = {{kSeq2SeqLm, [](const ModelConfig& config) {
-                                               return translation(config, kBartFormModel<kForm>);
-                                             }}};
+inline constexpr FamilyTask kBartTasks[] = {
+    {kSeq2SeqLm,
+     [](const ModelConfig& config) { return translation(config, kBartFormModel<kForm>); },
+     kPairReads}};
 
 inline constexpr ReadField kBartReads[] = {{"layers", "those of the encoder"},
                                            {"heads"},
@@ -56,7 +57,6 @@ inline constexpr ReadField kBartReads[] = {{"layers", "those of the encoder"},
                                            {"decoder-layers"},
                                            {"decoder-heads"},
                                            {"decoder-ffn-width"},
-                                           {"source-context"},
                                            {"scale-embedding"},
                                            {"activation", "gelu, gelu_new, relu, silu or swish"},
                                            {"init-std"}};

@@ -23,14 +23,16 @@ inline constexpr ReadField kT5Reads[] = {
     {"dropout"},
     {"attention-dropout"},
     {"decoder-layers"},
-    {"source-context"},
     {"distance-kinds"},
     {"far-distance"},
-    {"tied-head"},
-    {"logit-scale", "0 is 1 / sqrt(width) of a tied head, else 1"},
     {"activation", "relu or gated-gelu"},
     {"norm-eps"},
     {"init-std", "times the deviations of the paper's weights"}};
+/// Of tasks that write texts.
+inline constexpr ReadField kT5PairReads[] = {
+    {"source-context"},
+    {"tied-head"},
+    {"logit-scale", "0 is 1 / sqrt(width) of a tied head, else 1"}};
 
 /// The numbers of positions: a column for each head.
 inline constexpr TensorCut kT5Cuts[] = {{"embed*.relative.weight", 1, 2}};
@@ -39,8 +41,9 @@ TextClassifier t5_classifier(const ModelConfig& config);
 
 inline constexpr auto kT5Tasks = joined(
     std::array{FamilyTask{kSeq2SeqLm,
-                          [](const ModelConfig& config) { return translation(config, kT5Model); }},
-               denoising_task<kT5Model, kSpanCorruption>()},
+                          [](const ModelConfig& config) { return translation(config, kT5Model); },
+                          kT5PairReads},
+               denoising_task<kT5Model, kSpanCorruption>(kT5PairReads)},
     text_tasks<t5_classifier>(kClassifierReads, /*head=*/"classifier"));
 
 void find_t5_problems(const ModelConfig& config, FieldProblems& problems);
