@@ -1,50 +1,74 @@
 #include "tessera/apps/chat_session.h"
 
-#include <algorithm>
-#include <ctime>
-#include <utility>
+#include <optional>
 
-#include "tessera/base/error.h"
+#include "tessera/base/counted.h"
+#include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
-#include "tessera/data/dialogue_tokens.h"
+#include "tessera/data/chat_form.h"
+#include "tessera/launch/interrupt.h"
 #include "tessera/models/stop_texts.h"
-#include "tessera/train/generate.h"
 
 namespace tessera {
 
 namespace {
 
-using ChatJson = nlohmann::ordered_json;
+constexpr std::string_view kClear = "/clear", kSystem = "/system";
 
-const Tokenizer& tokenizer_of_chat(const Vocabulary& vocabulary) {
-  const Tokenizer* const out = vocabulary.made_elsewhere();
-  require(out != nullptr, "--chat needs a model whose tokenizer has a chat template; this one's ",
-          "vocabulary is ", to_text(vocabulary.kind()));
-  return *out;
-}
+/// The messages so far, and those that the model was asked to answer.
+class ChatDialogue {
+ public:
+  explicit ChatDialogue(const std::string& system) { begin(system); }
 
-ChatJson message(const char* role, const std::string& content) {
-  return {{"role", role}, {"content", content}};
-}
+  void begin(const std::string& system) {
+    messages_ = nlohmann::ordered_json::array();
+    if (!system.empty()) messages_.push_back(chat_message("system", system));
+    system_ = system;
+  }
+  /// Whether the line was for the dialogue itself.
+  bool takes(std::string_view line) {
+    const std::string_view words = trim(line);
+    if (words == kClear) {
+      begin(system_);
+    } else if (words == kSystem || words.starts_with("/system ")) {
+      begin(replaced_utf8(trim(words.substr(kSystem.size()))));
+    } else {
+      return false;
+    }
+    return true;
+  }
+  void add(const char* role, const std::string& content) {
+    messages_.push_back(chat_message(role, content));
+  }
+  const nlohmann::ordered_json& messages() const { return messages_; }
+
+ private:
+  std::string system_;
+  nlohmann::ordered_json messages_;
+};
 
 /// Writes one answer as it is drawn, and returns it.
-std::string answer(TextModel& model, const Vocabulary& vocabulary, const SampleRequest& request,
+std::string answer(TextModel& model, const Vocabulary& vocabulary, const ChatOptions& how,
                    const Tokens& prompt, std::optional<std::int32_t> end, std::int64_t number,
                    Console& console) {
   std::string out;
   TextStream written(vocabulary, prompt);
-  StopTexts stop(request.stops);
+  StopTexts stop(how.stops);
+  std::optional<CaughtInterrupt> interrupt;
+  if (how.asks) interrupt.emplace();
   const auto write = [&](const std::string& piece) {
     out += piece;
     console.out << piece << std::flush;
     if (!console.out) throw OutputFailed{};
   };
-  GenerateOptions options = request.options;
+  GenerateOptions options = how.generate;
   options.first = number;
   options.on_token = [&](std::size_t, std::int32_t id) {
     if (id != end) write(stop.add(written.add(id)));
   };
-  options.ends = [&](std::size_t, std::int32_t id) { return id == end || stop.stopped(); };
+  options.ends = [&](std::size_t, std::int32_t id) {
+    return id == end || stop.stopped() || (interrupt && interrupt->asked());
+  };
   const Beginning beginning{{}, prompt};
   generate(model, vocabulary, {&beginning, 1}, options);
   write(stop.add(written.rest()));
@@ -55,59 +79,28 @@ std::string answer(TextModel& model, const Vocabulary& vocabulary, const SampleR
 
 }  // namespace
 
-ChatForm::ChatForm(const Vocabulary& vocabulary)
-    : tokenizer_(tokenizer_of_chat(vocabulary)),
-      templates_(ChatTemplates::of(tokenizer_.files())) {}
-
-std::string ChatForm::render(const ChatJson& messages, bool prompt) const {
-  Dialogue dialogue;
-  dialogue.others = ChatJson::object();
-  ChatJson variables = chat_variables(dialogue, tokenizer_);
-  variables["messages"] = messages;
-  variables["add_generation_prompt"] = prompt;
-  const std::time_t now = std::time(nullptr);
-  std::tm here = {};
-  localtime_r(&now, &here);
-  return templates_.with_tools(false).render(variables, here).text;
-}
-
-Tokens ChatForm::tokens(const ChatJson& messages) const {
-  Tokens out = tokenizer_.encode(render(messages, true), {.add_special_tokens = false});
-  if (out.empty()) fail(Fault::Data, "the chat template writes no text for these messages");
-  return out;
-}
-
-std::optional<std::int32_t> ChatForm::end() const {
-  ChatJson messages = ChatJson::array({message("user", "a")});
-  const std::string before = render(messages, true);
-  messages.push_back(message("assistant", "b"));
-  const std::string with = render(messages, false);
-  if (!with.starts_with(before)) return std::nullopt;
-  const Tokens behind =
-      tokenizer_.encode(with.substr(before.size()), {.add_special_tokens = false});
-  const auto found =
-      std::ranges::find_if(behind, [&](std::int32_t id) { return tokenizer_.is_special(id); });
-  if (found == behind.end()) return std::nullopt;
-  return *found;
-}
-
-void chat(TextModel& model, const Vocabulary& vocabulary, const SampleRequest& request,
-          std::istream& in, bool asks, Console& console) {
+void chat(TextModel& model, RankGroup& group, const Vocabulary& vocabulary,
+          const ChatOptions& options, std::istream& in, Console& console) {
   const ChatForm form(vocabulary);
   const std::optional<std::int32_t> end = form.end();
-  ChatJson messages = ChatJson::array();
+  ChatDialogue dialogue(options.system);
   std::int64_t number = 0;
-  for (std::string line; true;) {
-    if (asks) console.out << "> " << std::flush;
-    if (!std::getline(in, line)) break;
+  bool more = true;
+  for (std::string line; more;) {
+    if (options.asks) console.out << "> " << std::flush;
+    group.run_alone([&] { more = static_cast<bool>(std::getline(in, line)); });
+    if (!more) break;
     if (line.ends_with('\r')) line.pop_back();
-    if (line.empty()) continue;
-    messages.push_back(message("user", replaced_utf8(line)));
-    const Tokens prompt = form.tokens(messages);
-    messages.push_back(
-        message("assistant", answer(model, vocabulary, request, prompt, end, number++, console)));
+    if (line.empty() || dialogue.takes(line)) continue;
+    dialogue.add("user", replaced_utf8(line));
+    const Tokens prompt = form.tokens(dialogue.messages());
+    if (std::ssize(prompt) > model.writing().context)
+      console.err << "notice: the dialogue has " << counted(std::ssize(prompt), "token")
+                  << ", the context " << model.writing().context
+                  << ": the model sees its end alone; /clear begins anew\n";
+    dialogue.add("assistant", answer(model, vocabulary, options, prompt, end, number++, console));
   }
-  if (asks) console.out << "\n";
+  if (options.asks) console.out << "\n";
 }
 
 }  // namespace tessera

@@ -2,37 +2,28 @@
 /// A dialogue with a model in the terminal.
 
 #include <istream>
-#include <optional>
 #include <string>
+#include <vector>
 
-#include "tessera/apps/sample_request.h"
-#include "tessera/chat/template_files.h"
 #include "tessera/launch/console.h"
+#include "tessera/tokenizers/vocabulary.h"
+#include "tessera/train/generate.h"
+#include "tessera/train/rank_group.h"
 #include "tessera/train/text_model.h"
 
 namespace tessera {
 
-/// How a dialogue is written: with the chat template of a tokenizer.
-class ChatForm {
- public:
-  /// Errors: Fault::Usage: a vocabulary that is no tokenizer's; as of ChatTemplates::of.
-  explicit ChatForm(const Vocabulary& vocabulary);
-
-  /// The text of these messages, ready for an answer, as tokens.
-  Tokens tokens(const nlohmann::ordered_json& messages) const;
-  /// The special token that the template writes behind an answer; none: it does not, or changes
-  /// what stands before the answer.
-  std::optional<std::int32_t> end() const;
-
- private:
-  std::string render(const nlohmann::ordered_json& messages, bool prompt) const;
-  const Tokenizer& tokenizer_;
-  ChatTemplates templates_;
+struct ChatOptions {
+  GenerateOptions generate;
+  std::vector<std::string> stops;  // texts that end an answer
+  std::string system;              // the first message; empty: none
+  bool asks = false;               // a sign before each line, and Ctrl-C stops an answer
 };
 
 /// Answers each line of `in` until its end: a line is a message of the user, an answer goes on to
-/// the token that ends it, or `request.options.tokens`. `asks`: a sign before each line.
-void chat(TextModel& model, const Vocabulary& vocabulary, const SampleRequest& request,
-          std::istream& in, bool asks, Console& console);
+/// the token that ends it, or `generate.tokens`. Lines that are no messages: /clear and
+/// /system TEXT begin the dialogue anew.
+void chat(TextModel& model, RankGroup& group, const Vocabulary& vocabulary,
+          const ChatOptions& options, std::istream& in, Console& console);
 
 }  // namespace tessera

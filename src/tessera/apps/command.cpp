@@ -19,6 +19,8 @@ constexpr Entry kCommands[] = {
     {"train", train_command,
      "train a model on text, tables, token files or pictures, or fine-tune one", true},
     {"sample", sample_command, "write text with a trained model", true},
+    {"chat", chat_command, "hold a dialogue with a trained model in the terminal", true},
+    {"serve", serve_command, "answer other programs with a trained model, over HTTP", true},
     {"predict", predict_command, "predict labels, answers or texts of other data, row by row",
      true},
     {"evaluate", evaluate_command, "score a trained model on other data", true},

@@ -39,6 +39,8 @@ std::vector<std::string> commands_on_ranks();
 using Command = int (*)(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int train_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int sample_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
+int chat_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
+int serve_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int predict_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int evaluate_command(const Arguments& arguments, Console& console, const OwnFamilies& families);
 int verify_command(const Arguments& arguments, Console& console, const OwnFamilies& families);

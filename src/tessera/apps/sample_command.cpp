@@ -3,45 +3,24 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <iostream>
-#include <map>
 #include <memory>
-#include <new>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
 
-#include "tessera/apps/chat_session.h"
-#include "tessera/apps/found_run.h"
 #include "tessera/apps/sample_request.h"
 #include "tessera/apps/sample_source.h"
+#include "tessera/apps/writer.h"
 #include "tessera/base/counted.h"
 #include "tessera/base/text.h"
-#include "tessera/config/fields.h"
-#include "tessera/config/recorded.h"
-#include "tessera/device/device.h"
 #include "tessera/files/file.h"
-#include "tessera/launch/out_of_memory.h"
 #include "tessera/launch/stop_signal.h"
-#include "tessera/models/family.h"
 #include "tessera/models/stop_texts.h"
-#include "tessera/train/evaluation.h"
-#include "tessera/train/programs.h"
 #include "tessera/train/written_sample.h"
 
 namespace tessera {
 
 namespace {
-
-/// One text leaves data parallel devices nothing to do.
-void find_mesh_problems(const ParallelConfig& parallel, const ModelConfig& model,
-                        Problems& problems) {
-  problems.add(tessera::problems(parallel, model));
-  if (!problems.empty() || parallel.data() == 1) return;
-  problems.add(text("devices ", parallel.devices, " is more than tensor-model-parallel-size ",
-                    parallel.tensor, " x pipeline-model-parallel-size ", parallel.pipeline,
-                    "; raise one of these, or give devices ", parallel.tensor * parallel.pipeline));
-}
 
 void require_taken(const Console& console) {
   if (!console.out) throw OutputFailed{};
@@ -69,8 +48,6 @@ std::unique_ptr<OutputFile> output_file(const std::string& path) {
 
 /// What rank 0 writes from, and into.
 struct WritingSource {
-  Evaluation model;
-  TextWriting writing;
   std::vector<std::string> prompts;
   std::vector<Beginning> beginnings;   // of each prompt as many as there are samples
   std::unique_ptr<OutputFile> output;  // null: the screen
@@ -95,31 +72,31 @@ std::string json_line(const std::string& prompt, const std::string& written) {
 }
 
 /// One text, each token as it is drawn.
-void write_streaming(TextModel& model, const WritingSource& source, const SampleRequest& request,
-                     Console& console) {
+void write_streaming(TextModel& model, const Vocabulary& vocabulary, const WritingSource& source,
+                     const SampleRequest& request, Console& console) {
   if (model.writing().source == 0) console.out << source.prompts.front() << std::flush;
-  TextStream written(source.model.vocabulary, source.beginnings.front().prompt);
+  TextStream written(vocabulary, source.beginnings.front().prompt);
   StopTexts stop(request.stops);
   GenerateOptions options = request.options;
   options.on_token = [&](std::size_t, std::int32_t id) {
     console.out << stop.add(written.add(id)) << std::flush;
     require_taken(console);
   };
-  write_texts(model, source.model.vocabulary, source.beginnings, options, request.stops,
+  write_texts(model, vocabulary, source.beginnings, options, request.stops,
               [](const std::string&) {});
   console.out << stop.add(written.rest()) << stop.rest() << "\n";
 }
 
 /// Writes the texts: one token after the other, or, of several, one after the other.
-void write_asked(TextModel& model, const WritingSource& source, const SampleRequest& request,
-                 Console& console) {
+void write_asked(TextModel& model, const Vocabulary& vocabulary, const WritingSource& source,
+                 const SampleRequest& request, Console& console) {
   OutputFile* const output = source.output.get();
   const bool translates = model.writing().source > 0;
   if (output == nullptr && source.beginnings.size() == 1)
-    return write_streaming(model, source, request, console);
+    return write_streaming(model, vocabulary, source, request, console);
   std::size_t number = 0;
   write_texts(
-      model, source.model.vocabulary, source.beginnings, request.options, request.stops,
+      model, vocabulary, source.beginnings, request.options, request.stops,
       [&](const std::string& written) {
         const std::string& prompt =
             source.prompts[number / static_cast<std::size_t>(request.samples)];
@@ -139,46 +116,16 @@ void write_asked(TextModel& model, const WritingSource& source, const SampleRequ
 
 constexpr const char* kSampleWords = "tessera sample";
 
-/// The model at a path, on the machine that was asked for.
-Evaluation open_writer(const std::string& path, const RunConfig& asked) {
-  if (PretrainedModel::is_at(path)) {
-    Evaluation out = open_pretrained(path, asked);
-    const std::vector<std::string> more = out.pretrained->notices_of_writing();
-    out.notices.insert(out.notices.end(), more.begin(), more.end());
-    out.config = on_devices_of(out.config, asked);
-    return out;
-  }
-  Evaluation out;
-  out.checkpoint.emplace(Checkpoint::open(path));
-  RecordedRun recorded = recorded_run(*out.checkpoint, asked.families, RecordedUse::Weights);
-  out.config = on_devices_of(recorded.config, asked);
-  out.vocabulary = std::move(recorded.vocabulary);
-  return out;
-}
-
-void load_model(RankGroup& group, const Evaluation& model) {
-  if (model.checkpoint) return group.load(*model.checkpoint);
-  load_weights(group, model);
-}
-
 /// Fits the `request` to the run. `config` says which machine, and then all.
-WritingSource open_source(SampleRequest& request, RunConfig& config, Problems& problems) {
-  Evaluation model = open_writer(request.checkpoint, config);
-  config = model.config;
-  const Task task = task_of(config.model);
-  if (!task.text)
-    fail(Fault::Usage, "'", request.checkpoint, "' is a model of family ", config.model.family,
-         ", which writes no text; give one of a family that does");
-  find_mesh_problems(config.parallel, config.model, problems);
-  TextWriting writing = writing_to_an_end(*task.text, config, model.vocabulary);
+WritingSource open_source(SampleRequest& request, std::optional<Writer>& writer, RunConfig& config,
+                          Problems& problems) {
+  writer.emplace(open_writer(request.checkpoint, config, problems));
+  Evaluation& model = writer->model;
+  TextWriting& writing = writer->writing;
   fit_to_task(request, writing, config.model, problems);
   std::vector<std::string> prompts;
   std::vector<Beginning> beginnings;
-  if (request.chat && writing.source > 0)
-    problems.add(text("--chat needs a decoder, and family ", config.model.family,
-                      " writes from a source; leave it out"));
-  if (request.chat) problems.gather([&] { ChatForm{model.vocabulary}; });
-  if (problems.empty() && !request.chat)
+  if (problems.empty())
     problems.gather([&] {
       const std::vector<GivenText> given =
           request.texts_flag.empty() ? std::vector<GivenText>{{request.prompt, "--prompt"}}
@@ -191,55 +138,10 @@ WritingSource open_source(SampleRequest& request, RunConfig& config, Problems& p
         beginnings.insert(beginnings.end(), static_cast<std::size_t>(request.samples), each);
     });
   problems.raise();
-  if (model.pretrained && !request.chat)
-    shorten_context(config.model, writing, beginnings, request.options.tokens);
-  request.rows = request.chat ? 1 : std::min(request.rows, most_alike(beginnings));
+  if (model.pretrained) shorten_context(config.model, writing, beginnings, request.options.tokens);
+  request.rows = std::min(request.rows, most_alike(beginnings));
   request.notices.insert(request.notices.end(), model.notices.begin(), model.notices.end());
-  return {std::move(model), writing, std::move(prompts), std::move(beginnings),
-          output_file(request.output)};
-}
-
-/// What all ranks compile.
-struct Writing {
-  RunConfig config;
-  std::int64_t texts = 1;  // WantedPrograms::texts
-};
-
-/// Runs `body`. Of texts that are computed at a time, a want of memory names the flags that say how
-/// many these are.
-template <typename Body>
-void naming_texts(const SampleRequest& request, std::int64_t texts, const Body& body) {
-  const auto flags = [&] {
-    return texts == 1 ? std::string("or give fewer --threads or --devices")
-                      : text("or lower --rows ", request.rows, " or --beams ",
-                             request.options.beams, ": ", texts, " texts are computed at a time");
-  };
-  try {
-    body();
-  } catch (const Error& error) {
-    if (error.fault() != Fault::Resource || texts == 1) throw;
-    throw error.with(flags());
-  } catch (const std::bad_alloc& error) {
-    const auto* const ours = dynamic_cast<const OutOfMemory*>(&error);
-    fail(Fault::Resource, ours == nullptr ? "out of memory" : ours->what(),
-         "; raise the limit (ulimit -v, cgroup), ", flags());
-  }
-}
-
-/// Rank 0 finds it, and has the source.
-Writing find_writing(Communicator* launched, SampleRequest& request,
-                     std::optional<WritingSource>& source) {
-  const FoundRun found =
-      find_run(launched, request.command, [&](RunConfig& config, Problems& problems) {
-        problems.raise();
-        naming_intact(request.checkpoint, kSampleWords,
-                      recorded_run_judge(config.families, RecordedUse::Weights),
-                      [&] { source.emplace(open_source(request, config, problems)); });
-        return request.rows * request.options.beams;
-      });
-  Writing out{on_devices_of(found.recorded, found.asked), found.texts};
-  share_cores(out.config, launched);
-  return out;
+  return {std::move(prompts), std::move(beginnings), output_file(request.output)};
 }
 
 int sample_on(Communicator* launched, SampleRequest request, Console& console) {
@@ -248,27 +150,24 @@ int sample_on(Communicator* launched, SampleRequest request, Console& console) {
                 << flags_help(sample_flags(), console.columns);
     return 0;
   }
+  std::optional<Writer> writer;
   std::optional<WritingSource> source;
-  const Writing writing = find_writing(launched, request, source);
-  const RunConfig& config = writing.config;
+  const WritingWords asked{&request.command, request.checkpoint, "tessera sample"};
+  const WritingRun writing =
+      find_writing(launched, asked, [&](RunConfig& config, Problems& problems) {
+        source.emplace(open_source(request, writer, config, problems));
+        return request.rows * request.options.beams;
+      });
   for (const std::string& notice : request.notices) console.err << "notice: " << notice << "\n";
-  const RunSetup setup(config);
-  const WantedPrograms wanted{.train = false, .evaluate = false, .texts = writing.texts};
-  on_ranks(config, launched, console, [&](Communicator* world, const Backend& backend) {
-    const int rank = world == nullptr ? 0 : world->rank();
-    std::optional<RankGroup> made;
-    naming_texts(request, writing.texts, [&] {
-      made.emplace(compile_programs(setup, wanted, backend, rank).plan, backend, world, kFast);
-    });
-    RankGroup& group = *made;
-    if (rank > 0) return group.follow();
-    naming_intact(request.checkpoint, kSampleWords, {}, [&] { load_model(group, source->model); });
-    TextModel model(group, source->writing);
-    request.chat ? chat(model, source->model.vocabulary, request, std::cin,
-                        isatty(STDIN_FILENO) != 0, console)
-                 : write_asked(model, *source, request, console);
-    group.stop();
-  });
+  const std::string fewer =
+      writing.texts == 1
+          ? ""
+          : text("or lower --rows ", request.rows, " or --beams ", request.options.beams, ": ",
+                 writing.texts, " texts are computed at a time");
+  write_on_ranks(writing, asked, fewer, launched, console, writer,
+                 [&](TextModel& model, RankGroup&) {
+                   write_asked(model, writer->model.vocabulary, *source, request, console);
+                 });
   return 0;
 }
 

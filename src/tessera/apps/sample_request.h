@@ -26,7 +26,6 @@ struct SampleRequest {
   bool prompt_given = false, warm = false;  // --prompt and --temperature were given
   std::int64_t rows = 16;
   GenerateOptions options;
-  bool chat = false;
   bool help = false;
 };
 

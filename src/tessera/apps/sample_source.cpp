@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "tessera/apps/writer.h"
 #include "tessera/base/text.h"
-#include "tessera/models/family.h"
 
 namespace tessera {
 
@@ -57,12 +57,10 @@ void shorten_context(ModelConfig& model, TextWriting& writing,
   std::int64_t longest = 0;
   for (const Beginning& each : beginnings)
     longest = std::max<std::int64_t>(longest, std::ssize(each.prompt));
-  if (model.positions == 0 && reads_field(model, "positions")) model.positions = model.context;
   // Texts of almost one length share a program.
   constexpr std::int64_t kStep = 64;
   const std::int64_t wanted = longest + std::min(tokens, model.context);
-  model.context = std::min(model.context, (wanted + kStep - 1) / kStep * kStep);
-  writing.context = model.context;
+  limit_context(model, writing, (wanted + kStep - 1) / kStep * kStep);
 }
 
 }  // namespace tessera

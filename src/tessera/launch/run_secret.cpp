@@ -87,10 +87,13 @@ void make_own_file(const fs::path& path) {
 
 }  // namespace
 
+std::string secret_of_file(const std::string& path, const std::string& what) {
+  return long_enough(read_secret(path, what), what);
+}
+
 std::string run_secret(const std::string& secret_file, const EnvironmentVariables& environment) {
   const auto of_file = [](const std::string& path, const std::string& source) {
-    const std::string what = text(source, ": '", path, "'");
-    return long_enough(read_secret(path, what), what);
+    return secret_of_file(path, text(source, ": '", path, "'"));
   };
   if (!secret_file.empty()) return of_file(secret_file, "--secret-file");
   if (const std::string secret = value_of(environment, "TESSERA_SECRET"); !secret.empty())

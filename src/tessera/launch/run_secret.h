@@ -21,4 +21,7 @@ namespace tessera {
 ///          Fault::Resource: the user's own file cannot be made.
 std::string run_secret(const std::string& secret_file, const EnvironmentVariables& environment);
 
+/// What is in a file like these; `what` begins messages: "--token-file: 'FILE'". Errors: as above.
+std::string secret_of_file(const std::string& path, const std::string& what);
+
 }  // namespace tessera

@@ -2,7 +2,7 @@
 # refused are not in its help, but in its table.
 BUILD=$1 SOURCE=$2
 {
-  for command in train sample plan verify bench prepare preprocess_data export score inspect chart report doctor launch \
+  for command in train sample chat serve plan verify bench prepare preprocess_data export score inspect chart report doctor launch \
     predict evaluate; do
     "$BUILD/tessera" $command --help
   done
