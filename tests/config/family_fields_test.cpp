@@ -59,6 +59,9 @@ constexpr OtherValue kOtherValues[] = {
     {"classes", "4"},
     {"classifier-dropout", "0.25"},
     {"pooling", "mean"},
+    {"texts", "3"},
+    {"similarity-scale", "10"},
+    {"sentence-pooling", "cls"},
     {"doc-stride", "1"},
     {"max-answer-length", "3"},
     {"norm-eps", "0.001"},
@@ -275,8 +278,8 @@ TEST(FamilyFields, HelpSaysWhichFamiliesReadThem) {
   EXPECT_EQ(help_for("clip-grad"), "");
   EXPECT_NE(help_for("ffn-width").find("qwen2 or qwen3 0 is 8/3 x width, up to a multiple of 4"),
             std::string::npos);
-  EXPECT_TRUE(help_for("layers", {&kOwnFamily})
-                  .ends_with(" those of the encoder; of own of two kinds"));
+  EXPECT_TRUE(
+      help_for("layers", {&kOwnFamily}).ends_with(" those of the encoder; of own of two kinds"));
   EXPECT_EQ(help_for("steps"), "");
   const std::string families = help_for("family", {&kOwnFamily});
   EXPECT_NE(families.find(", llama, marian, "), std::string::npos) << families;

@@ -58,6 +58,7 @@ const UnaryCase kUnary[] = {
     {&kGelu, -100, -4, {0, 2e-7}, {false}},
     {&kGelu, -100, -4, {0, 2e-7}, {true}},
     {&kIdentity, -1, 1, {}, {}},
+    {&kWholeBatch, -1, 1, {}, {}},
     {&kStopGradient, -1, 1, {}, {}},
     {&kGradient, -1, 1, {}, {std::string("w")}},
     {&kIsFinite, -1, 1, {}, {}},

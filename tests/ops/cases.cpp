@@ -71,6 +71,7 @@ std::vector<Case> elementwise_cases() {
       {&kAbs, "", {normal({3, 5})}},
       {&kSigmoid, "", {normal({3, 5})}},
       {&kIdentity, "", {normal({3, 5})}},
+      {&kWholeBatch, "", {normal({3, 5})}},
       {&kStopGradient, "", {normal({3, 5})}},
       {&kGradient, "", {normal({3, 5})}, {std::string("layers.0.weight")}},
       {&kRelu, "", {normal({4, 5})}},

@@ -27,6 +27,7 @@
 #include "tessera/passes/offload.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/place_chunks.h"
+#include "tessera/passes/preview.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/recompute.h"
 #include "tessera/passes/ring_attention.h"
@@ -102,6 +103,7 @@ std::string run_pass(const TextSetup& setup, const Graph& graph) {
   try {
     if (setup.pass == "place_chunks") return one(chunks_placed(graph, setup));
     if (setup.pass == "recompute") return one(recompute(graph, setup.strategy.recompute));
+    if (setup.pass == "preview") return one(preview(graph, setup.strategy.mesh));
     if (setup.pass == "offload") return one(offload(graph, setup.strategy));
     if (setup.pass == "add_uses")
       return one(add_uses(chunks_placed(graph, setup), setup.strategy.gather));

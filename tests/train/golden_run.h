@@ -12,6 +12,7 @@
 #include "tessera/passes/add_uses.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/partition.h"
+#include "tessera/passes/preview.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
 #include "tessera/train/step.h"
@@ -55,8 +56,7 @@ class GoldenRun {
   GoldenRun(const Graph& graph, const GoldenMesh& mesh, const ModelConfig& model) : graph_(graph) {
     how_.f64 = true;
     if (mesh.parallel.devices > 1)
-      program_ = fuse(partition(propagate(add_uses(simplify(graph)),
-                                          strategy_of(mesh.parallel, BatchSplit::Cut, model))));
+      program_ = program_of(graph, strategy_of(mesh.parallel, BatchSplit::Cut, model));
   }
   /// The outputs by name; next values of states go into `in`.
   std::map<std::string, HostTensor> operator()(Bindings& in) const {
@@ -74,6 +74,10 @@ class GoldenRun {
   }
 
  private:
+  static Program program_of(const Graph& graph, const Strategy& strategy) {
+    return fuse(partition(propagate(add_uses(preview(simplify(graph), strategy.mesh)), strategy)));
+  }
+
   const Graph& graph_;
   Interpretation how_;
   std::optional<Program> program_;

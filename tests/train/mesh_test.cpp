@@ -7,6 +7,7 @@
 #include "tessera/passes/bucket.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/partition.h"
+#include "tessera/passes/preview.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/recompute.h"
 #include "tessera/passes/simplify.h"
@@ -30,28 +31,29 @@ Strategy strategy_of_step(const StepCase& c, Recompute what = Recompute::None) {
   return strategy_of(parallel, BatchSplit::Cut, tiny(c.family));
 }
 
+/// What partition makes of it, as compile does.
+Program parts_of(const Graph& graph, const Strategy& strategy) {
+  const Graph previewed = preview(simplify(graph), strategy.mesh);
+  return partition(propagate(add_uses(recompute(previewed, strategy.recompute)), strategy));
+}
+
 class MeshStep : public testing::TestWithParam<StepCase> {};
 
 TEST_P(MeshStep, EqualsOneDevice) {
   const OneDevice one(GetParam().family);
-  EXPECT_EQ(one.wrong(fuse(
-                partition(propagate(add_uses(simplify(one.graph)), strategy_of_step(GetParam()))))),
-            "");
+  EXPECT_EQ(one.wrong(fuse(parts_of(one.graph, strategy_of_step(GetParam())))), "");
 }
 
 /// In mixed precision, where copies of parameters are states: all but the rounding.
 TEST_P(MeshStep, InSixteenBitsEqualsOneDevice) {
   const OneDevice one(GetParam().family, 2, {}, Precision{});
-  EXPECT_EQ(one.wrong(fuse(
-                partition(propagate(add_uses(simplify(one.graph)), strategy_of_step(GetParam()))))),
-            "");
+  EXPECT_EQ(one.wrong(fuse(parts_of(one.graph, strategy_of_step(GetParam())))), "");
 }
 
 /// In one bucket, in small ones, and layer by layer.
 TEST_P(MeshStep, InBucketsEqualsOneDevice) {
   const OneDevice one(GetParam().family);
-  const Program program =
-      partition(propagate(add_uses(simplify(one.graph)), strategy_of_step(GetParam())));
+  const Program program = parts_of(one.graph, strategy_of_step(GetParam()));
   for (const BucketStrategy& buckets :
        {BucketStrategy{1 << 20}, BucketStrategy{3000}, BucketStrategy{0, {{"*layers.*", 1}}}})
     EXPECT_EQ(one.wrong(fuse(bucket(program, buckets))), "") << buckets.bytes;
@@ -61,9 +63,7 @@ TEST_P(MeshStep, RecomputedEqualsOneDevice) {
   const OneDevice one(GetParam().family);
   for (const Recompute what : {Recompute::Elementwise, Recompute::Selective, Recompute::Full}) {
     const Strategy strategy = strategy_of_step(GetParam(), what);
-    const Graph again = recompute(simplify(one.graph), strategy.recompute);
-    EXPECT_EQ(one.wrong(fuse(partition(propagate(add_uses(again), strategy)))), "")
-        << to_text(what);
+    EXPECT_EQ(one.wrong(fuse(parts_of(one.graph, strategy))), "") << to_text(what);
   }
 }
 
@@ -130,6 +130,9 @@ INSTANTIATE_TEST_SUITE_P(
         StepCase{"BertTagsDp2Tp2SpZero1Mb2", "bert-tags", parallel_of(2, 2, 1, true, 1, 2)},
         StepCase{"RobertaTagsCp2Tp2Dp2Zero3", "roberta-tags", parallel_of(2, 2, 2, true, 3, 2)},
         StepCase{"AlbertTagsDp3", "albert-tags", data(3)},
+        StepCase{"BertSentencesDp2", "bert-sentences", data(2)},
+        StepCase{"BertSentencesDp2Zero3Mb2", "bert-sentences", parallel_of(2, 1, 1, false, 3, 2)},
+        StepCase{"BertSentencesDp2Tp2SpMb3", "bert-sentences", parallel_of(2, 2, 1, true, 0, 3)},
         StepCase{"BertSpansDp2Tp2SpZero1Mb2", "bert-spans", parallel_of(2, 2, 1, true, 1, 2)},
         StepCase{"RobertaSpansCp2Tp2Dp2Zero3", "roberta-spans", parallel_of(2, 2, 2, true, 3, 2)},
         StepCase{"AlbertSpansTp2Sp", "albert-spans", tensor(2, true)},

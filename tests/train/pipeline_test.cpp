@@ -14,6 +14,7 @@
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/partition.h"
 #include "tessera/passes/place_chunks.h"
+#include "tessera/passes/preview.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/simplify.h"
 #include "tessera/plan/compile.h"
@@ -50,8 +51,8 @@ std::vector<Program> stages_of(const Graph& graph, const PipelineCase& c,
                                const BucketStrategy& buckets = {}) {
   const Strategy strategy = strategy_of_case(c, pins);
   const Graph simple = simplify(graph);
-  const Graph placed = propagate(
-      add_uses(place_chunks(simple, cut_into_chunks(simple, strategy.pipeline))), strategy);
+  const Graph chunks = place_chunks(simple, cut_into_chunks(simple, strategy.pipeline));
+  const Graph placed = propagate(add_uses(preview(chunks, strategy.mesh)), strategy);
   const Pipeline pipeline = pipeline_of(c);
   std::vector<Program> out;
   for (int stage = 0; stage < c.stages; ++stage) {
@@ -174,6 +175,10 @@ INSTANTIATE_TEST_SUITE_P(
         PipelineCase{"BertMaskedZbV4Zero3", "bert-masked", "zb-v", 4, 2, cut(6, 2, 1, 3)},
         PipelineCase{"RobertaOne4Dp2", "roberta", "1f1b", 4, 1, cut(3, 2)},
         PipelineCase{"BertTagsOne4Dp2", "bert-tags", "1f1b", 4, 1, cut(3, 2)},
+        PipelineCase{"BertSentencesOne2Dp2", "bert-sentences", "1f1b", 2, 1, cut(3, 2)},
+        PipelineCase{"BertSentencesZbV2", "bert-sentences", "zb-v", 2, 2, cut(4)},
+        PipelineCase{"BertSentencesInterleaved2Zero3", "bert-sentences", "interleaved", 2, 2,
+                     cut(2, 2, 1, 3)},
         PipelineCase{"BertSpansZbH1", "bert-spans", "zb-h1", 2, 1, cut(4)},
         PipelineCase{"BertAloneGpipe2", "bert-alone", "gpipe", 2, 1, cut(4)},
         PipelineCase{"BertClassesOne4Dp2", "bert-classes", "1f1b", 4, 1, cut(3, 2)},

@@ -23,7 +23,8 @@ inline std::string family_of_variant(const std::string& variant) {
 /// A family, or a variant of one: "bert-masked" and the like, whose head computes some positions of
 /// a sample only; "bert-classes", which tells classes of samples, "bert-tags", of tokens,
 /// "bert-spans", which finds ends of answers; "bert-numbers" and "bert-number", which tells numbers
-/// of samples, and "bert-sets", of which each has several labels; "bert-alone", of samples of one part;
+/// of samples, and "bert-sets", of which each has several labels; "bert-sentences", which makes
+/// vectors of three texts; "bert-alone", of samples of one part;
 /// "transformer_post" and "t5_relu", in which all that the family has a choice of is the other way.
 /// Where there is a decoder too, it has half of the layers.
 inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
@@ -62,6 +63,7 @@ inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
     c.task = kSequenceClassification, c.classes = 5, c.classifier_dropout = 0.3;
   if (family.ends_with("-numbers")) c.task = kRegression, c.classes = 3;
   if (family.ends_with("-number")) c.task = kRegression, c.classes = 1;
+  if (family.ends_with("-sentences")) c.task = kSentenceEmbedding, c.texts = 3;
   if (family.ends_with("-sets")) c.task = kMultiLabelClassification, c.classes = 5;
   if (reads_field(c, "image-size"))
     c.image_size = 8, c.patch_size = 4, c.image_channels = 2, c.classes = 5;

@@ -28,11 +28,9 @@ struct Distance {
   double relative(double least) const {
     return std::sqrt(difference) / std::max({std::sqrt(size), least, 1e-300});
   }
-  /// Of numbers that are `noise` altogether, as a gradient that is 0 by construction: its rounding
-  /// has no digits in common, so the difference may be noise too.
-  double relative_or_noise(double noise) const {
-    return relative(std::sqrt(size) < noise ? noise / kTolerance : 0);
-  }
+  /// Of a gradient: where its terms cancel, rounding has no digits in common with what is left, so
+  /// that the difference may be `noise` too.
+  double relative_or_noise(double noise) const { return relative(noise / kTolerance); }
 };
 
 /// Of a parameter, by element: noise was its gradient at a step, so that Adam has carried it apart.

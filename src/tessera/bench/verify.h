@@ -48,9 +48,9 @@ struct VerifyReport {
 };
 
 /// A tensor's error is |difference| / |one device's|, with Euclidean norms; loss, its parts and
-/// gradient norm are tensors of one number. A gradient below 1e-6 of the global norm is rounding
-/// noise, as that of question_answering's qa_outputs.bias, which moves all scores alike: the mesh's
-/// may differ from it by that 1e-6, which counts as the tolerance. Elements of a
+/// gradient norm are tensors of one number. That of a gradient may be 1e-6 of the global norm whatever
+/// its own: terms that cancel leave rounding, as those of question_answering's qa_outputs.bias, which
+/// moves all scores alike. Elements of a
 /// parameter whose gradient was rounding noise at a step (below 1e-6 of the global norm, and not
 /// the same, as of a key bias under softmax: Adam makes steps of it) may differ from then on, by
 /// twice the learning rate of each step so far.

@@ -69,10 +69,11 @@ struct RunConfig {
   // TokenizerChoice; where one is chosen, vocabulary is Tokenizer
   std::string tokenizer, tokenizer_type = "auto", vocab_file, merge_file;
   std::int64_t vocab_extra_ids = 0;
-  std::string text_column;                // of tables: documents, or sources; empty: data is texts
-  std::string target_column;              // of tables: targets; empty: none
-  std::string text_pair_column;           // of tables: second texts to classify; empty: none
-  std::string label_column;               // of tables: labels; empty: none
+  std::string text_column;       // of tables: documents, or sources; empty: data is texts
+  std::string target_column;     // of tables: targets; empty: none
+  std::string text_pair_column;  // of tables: second texts to classify; empty: none
+  std::string negative_column;   // of tables: texts that do not belong to the first; empty: none
+  std::string label_column;      // of tables: labels; empty: none
   std::string label_separator = ",";      // between several labels of a cell
   std::vector<std::string> column_names;  // of tables whose first row does not say them
   std::string data_format{kDataFormats[0]};

@@ -15,17 +15,25 @@ namespace tessera {
 
 namespace {
 
+constexpr std::string_view kNegative = "negative-column";
+
 /// Fields of other tasks; a column that is named twice.
 void find_label_problems(const RunConfig& config, Problems& problems) {
   const bool labels = is_of_rows(config.model);
   std::vector<std::string_view> others = data_fields(rows::kLabels);
   if (labels) others = {"target-column"};
+  if (is_of_groups(config.model))
+    others.insert(others.end(), {"label-column", "label-separator"});
+  else
+    others.emplace_back(kNegative);
   for (const std::string_view name : others) {
     const auto given = config.given.find(name);
     if (given != config.given.end())
       problems.add(text(given->second, " does nothing with task ", family_task(config.model).name,
                         labels ? "; leave it out" : "; leave it out, or give task ",
-                        labels ? "" : kSequenceClassification.name),
+                        labels              ? ""
+                        : name == kNegative ? kSentenceEmbedding.name
+                                            : kSequenceClassification.name),
                    {name, "task"});
   }
   if (!labels) return;
@@ -39,13 +47,15 @@ void find_label_problems(const RunConfig& config, Problems& problems) {
     problems.add(text("text-pair-column is '", config.text_pair_column,
                       "', and text-column is not given; give the column of the first texts too"),
                  {"text-column", "text-pair-column"});
+  const bool groups = is_of_groups(config.model);
   const std::string* const columns[] = {&config.text_column, &config.text_pair_column,
-                                        &config.label_column};
+                                        groups ? &config.negative_column : &config.label_column};
+  const std::string_view last = groups ? kNegative : "label-column";
   for (int i = 0; i < 3; ++i) {
     if (!columns[i]->empty() && *columns[i] == *columns[(i + 1) % 3])
-      problems.add(text("two of text-column, text-pair-column and label-column are '", *columns[i],
+      problems.add(text("two of text-column, text-pair-column and ", last, " are '", *columns[i],
                         "'; give each its own column"),
-                   {"text-column", "text-pair-column", "label-column"});
+                   {"text-column", "text-pair-column", last});
   }
 }
 

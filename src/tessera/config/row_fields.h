@@ -9,10 +9,16 @@ namespace tessera {
 
 /// TaskKind::rows of its task.
 RowsKind rows_of(const ModelConfig& model);
-/// Its task takes nothing but rows: of tables, sentences of tagged words, or questions.
+/// Its task takes nothing but rows: of tables, sentences of tagged words, questions, or texts that
+/// belong together.
 inline bool is_of_rows(const ModelConfig& model) { return rows_of(model) != RowsKind::None; }
 /// Its rows are those of tables, whose columns have names.
 inline bool is_of_tables(const ModelConfig& model) { return rows_of(model) == RowsKind::Tables; }
+
+/// Its rows are texts that belong together, in columns of tables.
+inline bool is_of_groups(const ModelConfig& model) {
+  return rows_of(model) == RowsKind::TextGroups;
+}
 
 /// config.data is tables, of which columns train, or other rows.
 inline bool trains_on_rows(const RunConfig& config) {

@@ -177,6 +177,7 @@ class RowEncoder {
       : columns_(choice.columns),
         documents_(choice.columns.size() == 1 && choice.label_column.empty()),
         labelled_(!choice.label_column.empty()),
+        needs_texts_(choice.needs_texts),
         vocabulary_(vocabulary) {
     if (documents_) end_ = document_end(vocabulary);
   }
@@ -206,6 +207,8 @@ class RowEncoder {
   void add(const Table& table, std::size_t row, std::size_t column, const std::string& path,
            EncodedRows& out) const try {
     const std::vector<std::int32_t> ids = vocabulary_.encode(table.columns[column][row]);
+    if (needs_texts_ && ids.empty())
+      fail(Fault::Data, "there is no text; give the row one, or leave it out");
     out.ids.insert(out.ids.end(), ids.begin(), ids.end());
     out.ids.insert(out.ids.end(), end_.begin(), end_.end());
     out.ends.push_back(std::ssize(out.ids));
@@ -215,7 +218,7 @@ class RowEncoder {
   }
 
   const std::vector<std::string>& columns_;
-  bool documents_, labelled_;
+  bool documents_, labelled_, needs_texts_;
   const Vocabulary& vocabulary_;
   std::vector<std::int32_t> end_;
 };

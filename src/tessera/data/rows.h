@@ -46,6 +46,7 @@ struct RowsChoice {
   bool tests = false;
   /// False: labels are not looked at, as rows to predict need none; all rows have kIgnoredLabel.
   bool reads_labels = true;
+  bool needs_texts = false;  // a row of which a text is empty is an error
   DialogueRules dialogues = {};
   bool some_without_answer = false;  // of questions to test on: the model may find none
 

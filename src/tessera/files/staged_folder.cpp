@@ -144,13 +144,16 @@ void StagedFolder::rename_files(const std::function<bool(std::string_view name)>
   const fs::path folder = folder_, stage = stage_;
   fs::remove(folder / last, error);
   const auto put = [&](const fs::path& name) {
-    if (fs::is_directory(fs::symlink_status(stage / name, error))) return;  // carried, not written
+    if (fs::is_directory(fs::symlink_status(stage / name, error))) {
+      if (!replaces(name.string())) return;  // carried, not written
+      fs::remove_all(folder / name, error);
+    }
     fs::rename(stage / name, folder / name, error);
     if (error) fail_to_stage(folder_, "rename a file into it", error);
   };
   for (const fs::path& entry : entries_of(folder, error))
     if (replaces(entry.filename().string()) && !fs::exists(stage / entry.filename(), error))
-      fs::remove(entry, error);
+      fs::remove_all(entry, error);
   const std::vector<fs::path> written = entries_of(stage, error);
   if (error) fail_to_stage(folder_, "list what was written for it", error);
   for (const fs::path& entry : written)

@@ -102,6 +102,11 @@ struct ModelConfig {
   std::int64_t classes = 0;             // 0: as many as the data has labels
   double classifier_dropout = -1;       // before the classifier of texts; -1: as dropout
   std::string pooling = kFirstPooling;  // the row that it reads: of the first token, or of all
+  // Of models that make vectors of texts:
+  std::int64_t texts =
+      0;  // of a sample: 2, anchor and positive, 3, with a negative; 0: as the data
+  double similarity_scale = 20;                 // of cosines, in logits
+  std::string sentence_pooling = kMeanPooling;  // as `pooling`, of the vector
   double init_std = 0.02;  // of weights; residual projections get init_std / sqrt(2 layers)
   LoraConfig lora = {};    // adapters, which are trained in place of the weights
 

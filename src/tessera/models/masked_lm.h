@@ -3,6 +3,7 @@
 /// variants.
 
 #include "tessera/models/question_answering.h"
+#include "tessera/models/sentence_embedding.h"
 #include "tessera/models/token_classification.h"
 
 namespace tessera {
@@ -66,7 +67,8 @@ inline constexpr auto kMaskedTasks = joined(
                             return encoder_question_answering(config, kModel);
                           },
                           question_reads(kModel), find_question_problems,
-                          /*head=*/kModel.answers}});
+                          /*head=*/kModel.answers},
+               embedding_task<kModel>()});
 
 /// Of one that learns masked tokens alone: all but the first.
 template <const MaskedModel& kModel>

@@ -121,6 +121,8 @@ struct Task {
   /// Judges the predictions for the held-out samples of the data, which must outlive it; none:
   /// nothing is predicted of a sample.
   std::function<std::unique_ptr<Judge>(const Dataset& data)> judge = nullptr;
+  /// The means depend on which samples are in a batch together: validations have training's.
+  bool compares_samples = false;
   bool judges_validations = false;  // all of them, not those after epochs alone
   /// The mean of `means` whose exponential is the perplexity, a score of evaluations; empty: none.
   std::string_view perplexity_of = {};

@@ -15,6 +15,7 @@ enum class RowsKind {
   Tables,
   TaggedWords,
   Questions,
+  TextGroups,  // texts that belong together: an anchor, a positive, a negative
 };
 
 /// What a model of the task can write.
@@ -32,6 +33,7 @@ enum class TaskHead : unsigned {
   TokenClassification = 1 << 5,
   QuestionAnswering = 1 << 6,
   ImageClassification = 1 << 7,
+  Body = 1 << 8,  // the model without a head
 };
 constexpr TaskHead operator|(TaskHead a, TaskHead b) {
   return static_cast<TaskHead>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -95,6 +97,10 @@ inline constexpr TaskKind kPretraining{
                          TaskHead::TokenClassification, RowsKind::TaggedWords},
     kQuestionAnswering{"question_answering", "the part of a text that answers a question",
                        TaskHead::QuestionAnswering, RowsKind::Questions},
+    kSentenceEmbedding{.name = "sentence_embedding",
+                       .doc = "vectors of texts, close where texts belong together",
+                       .hub_head = TaskHead::Body,
+                       .rows = RowsKind::TextGroups},
     kImageClassification{"image_classification", "the class of a picture",
                          TaskHead::ImageClassification};
 

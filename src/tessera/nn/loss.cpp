@@ -2,7 +2,9 @@
 
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
+#include "tessera/ops/matmul.h"
 #include "tessera/ops/reduce.h"
+#include "tessera/ops/shape_ops.h"
 #include "tessera/ops/softmax.h"
 
 namespace tessera {
@@ -97,6 +99,20 @@ Mean cross_entropy_mean(Value logits, Value labels, Value mask) {
   const Value weights =
       (mask.dtype() == DType::F32 ? mask : cast(mask, DType::F32)) * counted_labels(labels);
   return {sum_all(cross_entropy(logits, labels, kIgnoredLabel).loss * weights), sum_all(weights)};
+}
+
+Value unit_rows(Value x) {
+  constexpr double kAlmostNone = 1e-12;
+  const Value squares = sum(x * x, -1, KeepDim::Yes);
+  return x * rsqrt(maximum(squares, constant_like(squares, kAlmostNone * kAlmostNone)));
+}
+
+Value similarity_logits(Value anchors, const std::vector<Value>& candidates, double scale) {
+  const Scope scope(anchors.builder(), "loss");
+  std::vector<Value> rows;
+  for (const Value& each : candidates) rows.push_back(whole_batch(unit_rows(each)));
+  const Value all = rows.size() == 1 ? rows[0] : concat(rows, 0);
+  return matmul(whole_batch(unit_rows(anchors)), all, {.trans_b = true}) * scale;
 }
 
 Mean accuracy(Value logits, Value labels) {

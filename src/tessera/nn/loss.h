@@ -1,6 +1,8 @@
 #pragma once
 /// Losses over a whole training step.
 
+#include <vector>
+
 #include "tessera/ir/builder.h"
 #include "tessera/tensor/ignored_label.h"
 
@@ -57,6 +59,14 @@ Value focal(Value logits, Value labels, double gamma = 2);
 /// Shapes: logits [..., v] f32; labels [...] i32; mask [...] of f32, i32 or bool, from 0 on.
 Mean cross_entropy_mean(Value logits, Value labels);
 Mean cross_entropy_mean(Value logits, Value labels, Value mask);
+
+/// x [..., d] over the length of each row, or 1e-12 where that is less: torch's normalize.
+Value unit_rows(Value x);
+
+/// Logits of a choice among the samples of a batch: scale x the cosines between anchors [b, d] and
+/// candidates, which are some [b, d], one below the other: [b, n b]. All samples of the batch are
+/// candidates, also where it is run in micro-batches (ops/elementwise.h: whole_batch).
+Value similarity_logits(Value anchors, const std::vector<Value>& candidates, double scale);
 
 /// The share of rows whose largest logit is that of the label. Shapes and labels as above.
 Mean accuracy(Value logits, Value labels);

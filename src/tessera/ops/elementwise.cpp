@@ -119,6 +119,12 @@ constinit const OpDef kIdentity = [] {
   op.view = same_elements;
   return op;
 }();
+constinit const OpDef kWholeBatch = [] {
+  OpDef op = unary_op<Same>("whole_batch", "the same value, of the whole batch at once", first,
+                            [](GradCall& g) -> void { g.din(0) = whole_batch(g.dout(0)); });
+  op.view = same_elements;
+  return op;
+}();
 
 constinit const OpDef kStopGradient = [] {
   OpDef op =
@@ -163,6 +169,7 @@ Value cos(At x) { return x.builder().add(kCos, {x}, {}, x.where); }
 Value abs(At x) { return x.builder().add(kAbs, {x}, {}, x.where); }
 Value sigmoid(At x) { return x.builder().add(kSigmoid, {x}, {}, x.where); }
 Value identity(Value x) { return x.builder().add(kIdentity, {x}); }
+Value whole_batch(Value x) { return x.builder().add(kWholeBatch, {x}); }
 Value stop_gradient(Value x) { return x.builder().add(kStopGradient, {x}); }
 Value gradient(Value dy, std::string_view path) {
   return dy.builder().add(kGradient, {dy}, {std::string(path)});

@@ -60,13 +60,17 @@ Value select(Value condition, Value a, Value b);
 Value cast(Value x, DType dtype);
 /// The same value under a name of its own: passes may pin it.
 Value identity(Value x);
+/// The same value [b, ...], of which what follows may mix rows: it sees the whole batch, where a
+/// batch is run in micro-batches too (passes/preview.h). A loss that compares samples reads its
+/// operands through it.
+Value whole_batch(Value x);
 /// The same value, as a constant: nothing that it is made of gets a gradient through it.
 Value stop_gradient(Value x);
 
 extern const OpDef kAdd, kSub, kMul, kDiv, kMaximum, kMinimum, kPower, kNegate, kExp, kLog, kSqrt,
     kRsqrt, kTanh, kErf, kCos, kAbs, kSigmoid, kRelu, kSilu, kSiluGrad, kGelu, kGeluGrad, kEqual,
     kNotEqual, kLess, kLessEqual, kLogicalAnd, kLogicalOr, kLogicalNot, kIsFinite, kSelect, kCast,
-    kIdentity, kStopGradient, kGradient;
+    kIdentity, kWholeBatch, kStopGradient, kGradient;
 
 /// The rule of an elementwise op: dims aligned at the last one; sizes of 1 that are broadcast carry
 /// no factor.

@@ -32,9 +32,9 @@ constinit const std::array kOps = {
     &kAllToAll, &kPermute, &kClearPadding, &kBucket,
     // elementwise
     &kAdd, &kSub, &kMul, &kDiv, &kMaximum, &kMinimum, &kPower, &kNegate, &kExp, &kLog, &kSqrt,
-    &kRsqrt, &kTanh, &kErf, &kCos, &kAbs, &kSigmoid, &kIdentity, &kStopGradient, &kGradient, &kRelu,
-    &kSilu, &kSiluGrad, &kGelu, &kGeluGrad, &kEqual, &kNotEqual, &kLess, &kLessEqual, &kLogicalAnd,
-    &kLogicalOr, &kLogicalNot, &kIsFinite, &kSelect, &kCast,
+    &kRsqrt, &kTanh, &kErf, &kCos, &kAbs, &kSigmoid, &kIdentity, &kWholeBatch, &kStopGradient,
+    &kGradient, &kRelu, &kSilu, &kSiluGrad, &kGelu, &kGeluGrad, &kEqual, &kNotEqual, &kLess,
+    &kLessEqual, &kLogicalAnd, &kLogicalOr, &kLogicalNot, &kIsFinite, &kSelect, &kCast,
     // reductions, broadcasting
     &kSum, &kMax, &kMin, &kBroadcast, &kAddN, &kSumSquares,
     // shape

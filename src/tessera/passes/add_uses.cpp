@@ -3,22 +3,25 @@
 #include <map>
 #include <utility>
 
+#include "tessera/base/index.h"
 #include "tessera/ops/collective.h"
+#include "tessera/passes/before_loop.h"
 #include "tessera/passes/rewrite.h"
 
 namespace tessera {
 
-UseKey use_key(const Graph& graph, NodeId reader, GatherScope scope) {
+UseKey use_key(const Graph& graph, NodeId reader, GatherScope scope, bool before_loop) {
   const Node& node = graph.node(reader);
-  if (scope == GatherScope::Step) return {Phase::Forward, -1, -1};
-  return {node.phase, node.stage, scope == GatherScope::Use ? reader : -1};
+  if (scope == GatherScope::Step) return {Phase::Forward, -1, -1, false};
+  return {node.phase, node.stage, scope == GatherScope::Use ? reader : -1, before_loop};
 }
 
 Graph add_uses(const Graph& graph, GatherScope scope) {
   Rewrite rewrite(graph);
+  const std::vector<bool> before_loop = nodes_before_loop(graph);
   std::map<std::pair<NodeId, UseKey>, ValueId> uses;
   const auto use_by = [&](NodeId id, ValueId state) {
-    ValueId& use = uses[{state.node, use_key(graph, id, scope)}];
+    ValueId& use = uses[{state.node, use_key(graph, id, scope, before_loop[at(id)])}];
     if (!use.valid()) {
       const Node& source = graph.node(state.node);
       const Node& reader = graph.node(id);

@@ -13,10 +13,11 @@
 
 namespace tessera {
 
-/// Readers of a state for which this is equal share one use of it: phase, chunk of a pipeline, op;
-/// what the scope does not tell apart is left out.
-using UseKey = std::tuple<Phase, int, NodeId>;
-UseKey use_key(const Graph& graph, NodeId reader, GatherScope scope);
+/// Readers of a state for which this is equal share one use of it: phase, chunk of a pipeline, op,
+/// and whether they run before the loop (nodes_before_loop); what the scope does not tell apart is
+/// left out.
+using UseKey = std::tuple<Phase, int, NodeId, bool>;
+UseKey use_key(const Graph& graph, NodeId reader, GatherScope scope, bool before_loop = false);
 
 /// The graph with the uses of each state that the scope asks for, each before the first node that
 /// reads it. The update reads states as they are stored. Uses that are there stay.

@@ -4,6 +4,7 @@
 
 #include "tessera/base/index.h"
 #include "tessera/ir/builder.h"
+#include "tessera/ops/elementwise.h"
 
 namespace tessera {
 
@@ -28,7 +29,8 @@ std::vector<bool> nodes_before_loop(const Graph& graph) {
         node.op != &kState && std::ranges::all_of(node.inputs, [&](ValueId input) -> bool {
           return batch_only[at(input.node)];
         });
-    if (batch_only[at(id)] && reduces_rows(graph, id)) stack.push_back(id);
+    if (node.op == &kWholeBatch || (batch_only[at(id)] && reduces_rows(graph, id)))
+      stack.push_back(id);
   }
   while (!stack.empty()) {
     const NodeId id = stack.back();

@@ -8,7 +8,7 @@
 namespace tessera {
 
 /// Per node: true for nodes that reduce the rows of batch inputs and depend on no state (the token
-/// count), and for what they read: they see the whole batch.
+/// count), for whole_batch, and for what these read: they see the whole batch.
 std::vector<bool> nodes_before_loop(const Graph& graph);
 
 }  // namespace tessera

@@ -10,6 +10,7 @@
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/passes/add_uses.h"
+#include "tessera/passes/before_loop.h"
 #include "tessera/passes/rewrite.h"
 
 namespace tessera {
@@ -22,6 +23,7 @@ class Offloader {
       : offload_(strategy.offload),
         gather_(strategy.gather),
         rewrite_(placed),
+        before_loop_(nodes_before_loop(placed)),
         gradients_(placed.nodes().size(), false),
         copied_(copied_parameters(placed)) {
     for (const State& state : placed.states()) homes_[state.path] = home_of(state);
@@ -205,10 +207,8 @@ class Offloader {
 
   using Key = std::tuple<ValueId, Memory, UseKey>;
   Key key(Value value, Memory memory, NodeId reader) {
-    const Node& node = from().node(reader);
-    return {value.id(), memory,
-            is_used(value, reader) ? use_key(from(), reader, gather_)
-                                   : UseKey{node.phase, node.stage, -1}};
+    const GatherScope scope = is_used(value, reader) ? gather_ : GatherScope::Block;
+    return {value.id(), memory, use_key(from(), reader, scope, before_loop_[at(reader)])};
   }
 
   /// The value as it lies in that memory; copied once for all readers of a phase and chunk, or, of
@@ -236,6 +236,7 @@ class Offloader {
   const OffloadStrategy& offload_;
   GatherScope gather_;
   Rewrite rewrite_;
+  std::vector<bool> before_loop_;
   std::vector<bool> gradients_;          // by node: it finishes a gradient on the host
   std::set<std::string> copied_;         // copied_parameters
   std::map<std::string, Memory> homes_;  // of states

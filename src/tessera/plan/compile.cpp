@@ -18,6 +18,7 @@
 #include "tessera/passes/offload.h"
 #include "tessera/passes/pack.h"
 #include "tessera/passes/place_chunks.h"
+#include "tessera/passes/preview.h"
 #include "tessera/passes/propagate.h"
 #include "tessera/passes/recompute.h"
 #include "tessera/passes/ring_attention.h"
@@ -343,6 +344,8 @@ std::vector<Plan> compile_ranks(std::vector<ProgramSource> sources, Device& devi
       graph = pass("simplify", [&] { return simplify(graph); });
     }
     if (!cut.empty()) graph = pass("place_chunks", [&] { return place_chunks(graph, cut); });
+    if (has_preview(graph, source.strategy.mesh))
+      graph = pass("preview", [&] { return preview(graph, source.strategy.mesh); });
     if (again)
       graph = pass("recompute", [&] { return recompute(graph, source.strategy.recompute); });
     graph = pass("add_uses", [&] { return add_uses(graph, source.strategy.gather); });

@@ -14,6 +14,7 @@
 #include "tessera/pretrained/hub/hub_generation.h"
 #include "tessera/pretrained/hub/hub_match.h"
 #include "tessera/pretrained/hub/hub_rows.h"
+#include "tessera/pretrained/hub/hub_sentences.h"
 #include "tessera/pretrained/hub/hub_weights.h"
 #include "tessera/pretrained/hub_cache.h"
 
@@ -178,6 +179,7 @@ PretrainedModel::Parts::Parts(std::string folder, std::string base_folder, const
       model(read_hub_model(*family, from, how.task_given ? TaskGiven::Yes : TaskGiven::No)),
       json(from.json().dump(2, ' ', false, HubJson::error_handler_t::replace)) {
   writing = tessera::notices_of_writing(from, base, model.config);
+  if (how.of_sentences) read_sentence_modules(base, model.config, model.notices);
   using Weights = OpenPretrained::Weights;
   if (how.weights == Weights::None) return;
   if (how.weights == Weights::IfThere && !HubWeights::are_in(base)) return;

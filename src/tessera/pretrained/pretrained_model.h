@@ -32,6 +32,8 @@ struct OpenPretrained {
   Weights weights = Weights::Read;
   /// The user gave the task: the class that config.json names may be one that is not known here.
   bool task_given = false;
+  /// That task makes vectors of texts, as modules.json of the folder says.
+  bool of_sentences = false;
   /// What a user may do where weights are missing, but for downloading them, as ", or give FLAG".
   std::string_view or_else = "";
 };

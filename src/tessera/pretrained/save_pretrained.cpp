@@ -20,6 +20,7 @@
 #include "tessera/pretrained/hub/hub_family.h"
 #include "tessera/pretrained/hub/hub_labels.h"
 #include "tessera/pretrained/hub/hub_rows.h"
+#include "tessera/pretrained/hub/hub_sentences.h"
 #include "tessera/pretrained/hub/hub_weights.h"
 #include "tessera/pretrained/merge_adapters.h"
 #include "tessera/tensor/convert_floats.h"
@@ -270,7 +271,7 @@ bool is_of_export(std::string_view name) {
                                            kHubIndex,         "generation_config.json",
                                            kHubAdapterConfig, kHubAdapterWeights};
   return std::ranges::find(kOfModel, name) != std::end(kOfModel) || is_shard_name(name) ||
-         tokenizer::is_tokenizer_file(name);
+         tokenizer::is_tokenizer_file(name) || is_of_sentences(name);
 }
 
 /// Errors: Fault::Usage: an export is there, and is not to be replaced.
@@ -314,6 +315,12 @@ std::vector<std::string> save_pretrained(const std::string& folder, const ModelC
     write_atomically((at / kHubIndex).string(), index.dump(2) + "\n");
   }
   for (const auto& [name, file] : how.tokenizer) write_atomically((at / name).string(), file);
+  if (has_head(model, TaskHead::Body)) {
+    for (const auto& [name, file] : sentence_modules(model)) {
+      fs::create_directories((at / name).parent_path());
+      write_atomically((at / name).string(), file);
+    }
+  }
   write_atomically((at / kHubConfigFile).string(), config_text(family, model, how));
   staged.commit(is_of_export, kHubConfigFile);
   return left_out(family, model);

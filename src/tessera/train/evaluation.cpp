@@ -104,9 +104,10 @@ TableOptions options_of(const RunConfig& config) {
 /// The columns of texts of a table; empty: the data is none.
 std::vector<std::string> text_columns(const RunConfig& config) {
   std::vector<std::string> out;
-  if (is_of_rows(config.model) && !is_of_tables(config.model)) return out;
-  for (const std::string* name :
-       {&config.text_column, &config.text_pair_column, &config.target_column}) {
+  const bool groups = is_of_groups(config.model);
+  if (is_of_rows(config.model) && !is_of_tables(config.model) && !groups) return out;
+  for (const std::string* name : {&config.text_column, &config.text_pair_column,
+                                  &config.negative_column, &config.target_column}) {
     if (!name->empty()) out.push_back(*name);
   }
   return out;

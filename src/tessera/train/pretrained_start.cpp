@@ -9,6 +9,7 @@
 #include "tessera/config/family_fields.h"
 #include "tessera/config/fields.h"
 #include "tessera/models/causal_lm.h"
+#include "tessera/models/task_kind.h"
 #include "tessera/models/translation.h"
 #include "tessera/pretrained/hub_cache.h"
 #include "tessera/train/compare_runs.h"
@@ -47,6 +48,7 @@ PretrainedModel open_pretrained(const RunConfig& config, OpenPretrained::Weights
       config.init_from,
       {.weights = weights,
        .task_given = !config.defaulted.contains("task"),
+       .of_sentences = config.model.task == kSentenceEmbedding,
        .or_else = ", or give --init-from-config to initialize all weights at random"});
 }
 

@@ -39,7 +39,6 @@ std::vector<ProgramSource> sources_of(const RunSetup& setup, const WantedProgram
     }
   }
   if (wanted.evaluate) {
-    // A micro-batch at a time, so that validation takes no more memory than training.
     Graph step = evaluate_step(setup.task(), setup.evaluation_batch());
     out.push_back({kEvaluateProgram, computed(setup, wanted, std::move(step)), setup.cut});
   }

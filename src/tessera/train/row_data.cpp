@@ -35,6 +35,10 @@ constexpr UsualTexts kUsualTexts[] = {{"sentence1", "sentence2"},
                                       {"sentence", ""},
                                       {"text", ""},
                                       {"review", ""}};
+constexpr UsualTexts kUsualGroups[] = {{"anchor", "positive"},     {"query", "positive"},
+                                       {"sentence1", "sentence2"}, {"question", "answer"},
+                                       {"query", "answer"},        {"query", "document"}};
+constexpr std::string_view kUsualNegative = "negative";
 constexpr std::string_view kUsualLabels[] = {"label", "labels", "Quality", "is_duplicate",
                                              "gold_label"};
 constexpr std::int64_t kMostOpenContext = 512, kContextStep = 8;
@@ -54,9 +58,11 @@ RowsChoice rows_choice(const RunConfig& config) {
                  .labels = family_task(config.model).labels,
                  .table = table_options(config),
                  .held_out = config.held_out};
-  for (const std::string* second : {&config.target_column, &config.text_pair_column}) {
-    if (!second->empty()) out.columns.push_back(*second);
+  for (const std::string* other :
+       {&config.target_column, &config.text_pair_column, &config.negative_column}) {
+    if (!other->empty()) out.columns.push_back(*other);
   }
+  out.needs_texts = is_of_groups(config.model);
   return out;
 }
 
@@ -71,7 +77,8 @@ constexpr RowsReader kReaders[] = {
     {RowsKind::None, load_rows, load_rows, rows_digest},  // columns of tables as texts
     {RowsKind::Tables, load_rows, load_rows, rows_digest},
     {RowsKind::TaggedWords, load_tagged_rows, load_tagged_rows, tagged_rows_digest},
-    {RowsKind::Questions, load_questions, load_questions, questions_digest}};
+    {RowsKind::Questions, load_questions, load_questions, questions_digest},
+    {RowsKind::TextGroups, load_rows, load_rows, rows_digest}};
 constexpr RowsReader kDialogueReader = {RowsKind::None, load_dialogues, load_dialogues,
                                         dialogues_digest};
 
@@ -89,8 +96,9 @@ void refuse_token_files(const RunConfig& config, const std::vector<std::string>&
 }  // namespace
 
 void find_columns(RunConfig& config, bool may_lack_labels) {
-  if (!is_of_tables(config.model) || config.data.empty()) return;
-  if (!config.text_column.empty() && !config.label_column.empty()) return;
+  const bool groups = is_of_groups(config.model);
+  if (!(groups || is_of_tables(config.model)) || config.data.empty()) return;
+  if (!config.text_column.empty() && (groups || !config.label_column.empty())) return;
   refuse_token_files(config, config.data);
   const std::string path = text_files(config.data).front();
   const std::vector<std::string> names = table_columns(path, table_options(config));
@@ -102,18 +110,23 @@ void find_columns(RunConfig& config, bool may_lack_labels) {
          "); its columns are ", column_names_text(names), ": select one with ", field);
   };
   if (config.text_column.empty()) {
-    const auto found = std::ranges::find_if(kUsualTexts, [&](const UsualTexts& usual) {
+    const std::span<const UsualTexts> all =
+        groups ? std::span<const UsualTexts>(kUsualGroups) : kUsualTexts;
+    const auto found = std::ranges::find_if(all, [&](const UsualTexts& usual) {
       return has(usual.first) && (usual.second.empty() || has(usual.second));
     });
-    if (found == std::end(kUsualTexts)) {
+    if (found == all.end()) {
       std::vector<std::string> usual;
-      for (const auto& [first, second] : kUsualTexts)
+      for (const auto& [first, second] : all)
         usual.push_back(second.empty() ? std::string(first) : text(first, " and ", second));
       lacks("texts", "text-column", join(usual, "; "));
     }
     config.text_column = found->first;
     if (config.text_pair_column.empty()) config.text_pair_column = found->second;
+    if (groups && config.negative_column.empty() && has(kUsualNegative))
+      config.negative_column = kUsualNegative;
   }
+  if (groups) return;
   if (config.label_column.empty()) {
     std::vector<std::string_view> usual(std::begin(kUsualLabels), std::end(kUsualLabels));
     const std::string_view own = family_task(config.model).labels->usual_column;
@@ -130,6 +143,7 @@ void complete_from_rows(RunConfig& config, const Dataset& data) {
   ModelConfig& model = config.model;
   if (!is_of_rows(model)) return;
   if (model.classes == 0) model.classes = std::ssize(data.label_names);
+  if (is_of_groups(model) && model.texts == 0) model.texts = data.texts().rows.columns;
   if (model.context != 0) return;
   ModelConfig any = model;
   any.context = 1;
@@ -210,6 +224,13 @@ bool rows_fit(const Dataset& data, const RunConfig& config, const Task& task, Pr
         text("classes is ", config.model.classes, ", but the data has ", labels,
              " labels: ", label_names_text(data.label_names), "; give 0 or at least ", labels),
         {"classes"});
+    return false;
+  }
+  if (is_of_groups(config.model) && data.texts().rows.columns != config.model.texts) {
+    problems.add(text("texts is ", config.model.texts, ", but rows have ",
+                      data.texts().rows.columns, " texts; give 0, or ", config.model.texts,
+                      " columns with text-column, text-pair-column and negative-column"),
+                 {"texts", "text-pair-column", "negative-column"});
     return false;
   }
   const bool of_labelled_texts = of_rows && data.questions() == nullptr;

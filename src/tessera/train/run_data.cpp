@@ -120,8 +120,9 @@ std::optional<Dataset> load_data(const RunConfig& config, const KnownModel& mode
     const bool no_tokenizer = model.vocabulary == nullptr &&
                               config.vocabulary == VocabularyKind::Tokenizer &&
                               tokenizer_choice(config).none();
-    const bool no_labels = is_of_tables(config.model) && config.label_column.empty();
-    if (no_tokenizer || no_labels) return;  // reported before
+    const bool no_columns = (is_of_tables(config.model) && config.label_column.empty()) ||
+                            (is_of_groups(config.model) && config.text_column.empty());
+    if (no_tokenizer || no_columns) return;  // reported before
     try {
       out = source.load(config, model);
     } catch (const std::bad_alloc&) {

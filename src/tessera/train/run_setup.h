@@ -47,8 +47,12 @@ struct RunSetup {
   /// What the model is trained for, on samples as long as the context.
   const Task& task() const { return trains.front().task; }
   std::int64_t tokens_per_step() const { return config.global_batch_size * task().tokens; }
-  /// Samples of one run of "evaluate".
-  std::int64_t evaluation_batch() const { return config.micro_batch_size * config.parallel.data(); }
+  /// Samples of one run of "evaluate": those of a micro-batch, so that it takes no more memory than
+  /// training, unless they are compared with each other.
+  std::int64_t evaluation_batch() const {
+    return task().compares_samples ? config.global_batch_size
+                                   : config.micro_batch_size * config.parallel.data();
+  }
 };
 
 }  // namespace tessera

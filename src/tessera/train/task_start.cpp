@@ -37,6 +37,7 @@ void leave_open_to_rows(RunConfig& config, bool start) {
   ModelConfig& model = config.model;
   if (!is_of_rows(model)) return;
   if (config.defaulted.contains("classes")) model.classes = 0;
+  if (config.defaulted.contains("texts")) model.texts = 0;
   if (!config.defaulted.contains("context")) return;
   if (start && model.positions == 0 && reads_field(model, "positions"))
     model.positions = model.context;

@@ -39,7 +39,8 @@ constexpr std::string_view kElementwise = "hwy:elementwise", kRowwise = "hwy:row
 Program::Reg add_op(Program& program, const OpCall& call, std::vector<Program::Reg> ins) {
   const OpDef* op = &call.op();
   // What only repeats a value, or names it, needs no step: values have the program's shape already.
-  if (op == &kIdentity || op == &kStopGradient || op == &kGradient || op == &kBroadcast)
+  if (op == &kIdentity || op == &kWholeBatch || op == &kStopGradient || op == &kGradient ||
+      op == &kBroadcast)
     return ins[0];
   const DType dtype = call.out(0).dtype;
   if (op == &kCast && call.in(0).dtype == dtype) return ins[0];

@@ -76,6 +76,7 @@ constinit const Emission kElementwise[] = {
     {&kSelect, write_select},
     {&kCast, write_cast},
     {&kIdentity, write_same},
+    {&kWholeBatch, write_same},
     {&kStopGradient, write_same},
     {&kGradient, write_same},
     {&kConstant, write_constant},

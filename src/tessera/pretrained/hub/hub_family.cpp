@@ -77,13 +77,16 @@ const HubClass* find_hub_class(const HubFamily& family, TaskHead head) {
 std::vector<std::string> hub_tasks(const HubFamily& family) {
   std::vector<std::string> out;
   for (const FamilyTask& task : family.family->tasks) {
-    if (const HubClass* const its = find_hub_class(family, task.hub_head))
+    if (task.hub_head == TaskHead::Body)
+      out.push_back(text(task.name, " (", family.base_class, ")"));
+    else if (const HubClass* const its = find_hub_class(family, task.hub_head))
       out.push_back(text(task.name, " (", its->name, ")"));
   }
   return out;
 }
 
 std::string_view hub_class_of(const HubFamily& family, const ModelConfig& config) {
+  if (has_head(config, TaskHead::Body)) return family.base_class;
   for (const HubClass& each : family.classes) {
     const bool has = each.with == nullptr || config.*each.with;
     if (has && each.head == family_task(config).hub_head) return each.name;
@@ -169,6 +172,11 @@ std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& c
   for (const HubName& name : family.body) add_all(name, family.prefix);
   for (const HubName& name : family.names)
     add_all(name, labels && name.heads == TaskHead::None ? family.label_prefix : "");
+  if (heads == HubHeads::OfTask && head == TaskHead::Body) {  // files of it lack the prefix
+    for (HubTensor& tensor : out) {
+      if (tensor.theirs.starts_with(family.prefix)) tensor.theirs.erase(0, family.prefix.size());
+    }
+  }
   return out;
 }
 
