@@ -53,8 +53,8 @@ TEST(LossWord, ScreensPagesAndPictures) {
     expect_one_word(page, file);
     EXPECT_NE(page.find("validation (dots)"), std::string::npos) << file;
   }
-  for (const char* command : {"train", "sample", "chat", "serve", "predict", "evaluate", "verify", "plan",
-                              "bench", "chart", "report", "inspect"})
+  for (const char* command : {"train", "sample", "chat", "serve", "predict", "evaluate", "verify",
+                              "plan", "bench", "chart", "report", "inspect"})
     shown(text(command, " --help"));
 }
 

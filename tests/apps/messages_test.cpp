@@ -339,7 +339,8 @@ TEST(Messages, OfOtherCommands) {
   const Case cases[] = {
       {"a command that is misspelled", "trian", 2, "unknown command 'trian'; nearest: train"},
       {"a command like nothing else", "zzzzzzzzz", 2,
-       "unknown command 'zzzzzzzzz'; commands are train, sample, chat, serve, predict, evaluate, verify, "
+       "unknown command 'zzzzzzzzz'; commands are train, sample, chat, serve, predict, evaluate, "
+       "verify, "
        "plan, bench, prepare, "
        "preprocess_data, score, export, merge-adapter, inspect, chart, report, doctor, launch, "
        "version, help"},
