@@ -26,6 +26,8 @@ train run "$folder/chat.jsonl" 60 96
 train loop "$folder/loop.txt" 20 1024
 "$tessera" export "$folder/run" --output "$folder/model" >"$folder/log" 2>&1 || wrong "export: $(tail -2 "$folder/log")"
 
+[ $failures = 0 ] || exit 1
+
 until_so() {  # CONDITION...
   for _ in $(seq 1 300); do "$@" && return; sleep 0.1; done
   wrong "not so after 30 s: $*; $(tail -2 "$folder/log")"
@@ -41,7 +43,9 @@ start() {  # PATH FLAG...
   server=$!
   until_so listens
   port=$(sed -n 's|^serving .* at http://127.0.0.1:\([0-9]*\)/v1$|\1|p' "$folder/said")
-  [ -n "$port" ] || wrong "serve $path $* says $(cat "$folder/said" "$folder/log")"
+  [ -n "$port" ] && return
+  wrong "serve $path $* says $(cat "$folder/said" "$folder/log")"
+  exit 1
 }
 stop() {  # SIGNAL
   kill -"$1" $server || true  # it may have ended
@@ -90,7 +94,7 @@ check_texts() {  # PATH
     "$(post /v1/chat/completions "{$ask, \"stop\": \"ube\"}")"
 }
 
-start run --threads 1
+start run/ --threads 1
 check_texts run
 shows "the model" '{"object":"list","data":[{"id":"run","object":"model",' "$(get /v1/models)"
 shows "the model by name" '{"id":"run","object":"model",' "$(get /v1/models/run)"
@@ -128,7 +132,7 @@ shows "a port that is taken" "cannot listen at 127.0.0.1:$port: Address already 
 check_texts run
 stop TERM
 
-start model --threads 1 --name other --context 64
+start model/ --threads 1 --name other --context 64
 check_texts model
 shows "the name" '"id":"other"' "$(get /v1/models)"
 shows "a shorter context" 'the context of 64' "$(post /v1/completions '{"prompt": "a", "max_tokens": 65}')"

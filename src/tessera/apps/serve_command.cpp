@@ -47,6 +47,11 @@ std::vector<Flag> serve_flags() {
   return out;
 }
 
+/// "chat" of "runs/chat/"
+std::string last_part(const std::string& path) {
+  return (std::filesystem::path(path) / "").parent_path().filename().string();
+}
+
 ServeRequest read_serve_request(const Arguments& arguments, const OwnFamilies& families) {
   ServeRequest out;
   Problems& problems = out.command.problems;
@@ -67,6 +72,10 @@ ServeRequest read_serve_request(const Arguments& arguments, const OwnFamilies& f
   if (out.host.empty()) out.host = "127.0.0.1";
   out.token_file = parsed.take_value("token-file");
   out.name = parsed.take_value("name");
+  // Of a name that stands for a folder, the name.
+  const std::string* const given = parsed.find("checkpoint");
+  if (out.name.empty() && (given != nullptr || !parsed.words.empty()))
+    out.name = last_part(given != nullptr ? *given : parsed.words.front());
   out.checkpoint = take_checkpoint(parsed, "tessera serve runs/first", problems);
   out.command.devices_given = parsed.find("devices") != nullptr;
   out.command.config = configure(parsed, problems, out.notices, families);
@@ -125,13 +134,9 @@ Beginning begin_text(const Writer& writer, const std::string& prompt) {
 void serve_model(TextModel& model, RankGroup& group, const ServeRequest& request, Serving& serving,
                  const Writer& writer, Console& console) {
   const std::atomic<bool>& stop = catch_stop_signals();
-  const std::string name =
-      request.name.empty()
-          ? (std::filesystem::path(request.checkpoint) / "").parent_path().filename().string()
-          : request.name;
   AnswerQueue queue(request.queue);
   CompletionsApi api(
-      {.name = name,
+      {.name = request.name,
        .created = std::time(nullptr),
        .vocabulary = writer.model.vocabulary,
        .writing = writer.writing,
@@ -142,7 +147,7 @@ void serve_model(TextModel& model, RankGroup& group, const ServeRequest& request
   const std::string address = to_text(process::local_end(serving.listener));
   const HttpServer server(std::move(serving.listener),
                           [&](HttpExchange& exchange) { api.answer(exchange); });
-  console.out << "serving " << name << " at http://" << address << "/v1\n" << std::flush;
+  console.out << "serving " << request.name << " at http://" << address << "/v1\n" << std::flush;
   write_answers(model, group, writer.model.vocabulary, queue, stop);
 }
 
