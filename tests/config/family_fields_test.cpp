@@ -64,6 +64,8 @@ constexpr OtherValue kOtherValues[] = {
     {"sentence-pooling", "cls"},
     {"doc-stride", "1"},
     {"max-answer-length", "3"},
+    {"dpo-beta", "0.2"},
+    {"dpo-label-smoothing", "0.1"},
     {"norm-eps", "0.001"},
     {"rope-base", "500"},
     {"local-rope-base", "700"},

@@ -25,6 +25,7 @@ inline std::string family_of_variant(const std::string& variant) {
 /// "bert-spans", which finds ends of answers; "bert-numbers" and "bert-number", which tells numbers
 /// of samples, and "bert-sets", of which each has several labels; "bert-sentences", which makes
 /// vectors of three texts; "bert-alone", of samples of one part;
+/// "gpt2-preferences", which learns from pairs of answers, "gpt2-adapted" the same by adapters;
 /// "transformer_post" and "t5_relu", in which all that the family has a choice of is the other way.
 /// Where there is a decoder too, it has half of the layers.
 inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
@@ -64,6 +65,8 @@ inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
   if (family.ends_with("-numbers")) c.task = kRegression, c.classes = 3;
   if (family.ends_with("-number")) c.task = kRegression, c.classes = 1;
   if (family.ends_with("-sentences")) c.task = kSentenceEmbedding, c.texts = 3;
+  if (family.ends_with("-preferences")) c.task = kPreference;
+  if (family.ends_with("-adapted")) c.task = kPreference, c.lora.rank = 2;
   if (family.ends_with("-sets")) c.task = kMultiLabelClassification, c.classes = 5;
   if (reads_field(c, "image-size"))
     c.image_size = 8, c.patch_size = 4, c.image_channels = 2, c.classes = 5;
@@ -100,7 +103,7 @@ inline Bindings random_inputs(const Graph& graph, const Task& task) {
   RandomNumbers next(1);
   for (const State& state : graph.states()) {
     HostTensor value(graph.type(state.value));
-    const bool parameter = state.role == Role::Parameter;
+    const bool parameter = state.role == Role::Parameter || state.role == Role::Reference;
     for (std::int64_t i = 0; i < value.numel() && parameter; ++i) value.set(i, next() - 0.5);
     if (is_setting(state.role)) value.set(0, state.init.value);
     if (state.role != Role::Copy) in.states.emplace(state.path, value);

@@ -48,6 +48,8 @@ std::string why_no_peer(const RunConfig& config) {
     return text("no peer has models of family ", family, ", only of ", kCausal, " and ", kMasked);
   if (config.optimizer.kind != OptimizerKind::AdamW)
     return "peers train only with AdamW; leave --optimizer out";
+  if (find_task(config.model) != &config.model.family->tasks.front())
+    return "peers learn what a family does without --task; leave it out";
   if (config.model.lora.rank > 0 || !config.freeze.empty())
     return "peers train all of a model; leave --lora-rank and --freeze out";
   if (!config.no_weight_decay_for.empty())

@@ -15,7 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Ids = std::vector<std::int32_t>;
-using ByteSpans = std::vector<std::pair<std::size_t, std::size_t>>;
 
 Ids ids_of(const Tokenizer& tokenizer, std::string_view text) {
   return tokenizer.encode(text, {.add_special_tokens = false});
@@ -100,6 +99,13 @@ std::optional<std::size_t> end_in(const Tokenizer& tokenizer, std::string_view w
   return std::nullopt;
 }
 
+/// Of each token of a text 1 where it has a part of a span, else 0.
+std::vector<std::uint8_t> counted_tokens(const Tokenizer& tokenizer, const std::string& text,
+                                         const ByteSpans& spans, const Ids& whole) {
+  const auto counts = by_parts(tokenizer, text, spans, whole);
+  return counts ? *counts : by_places(tokenizer, text, spans, whole);
+}
+
 std::string beginning_of(std::string_view text) {
   constexpr std::size_t kShown = 60;
   std::string out(text.substr(0, kShown));
@@ -126,6 +132,18 @@ std::tm day_of(const std::string& date) {
   fits = fits && timegm(&same) != -1 && same.tm_mday == out.tm_mday && same.tm_mon == out.tm_mon;
   require(fits, "chat-date '", date, "' is no day; give one like 2024-07-26");
   return same;
+}
+
+DialogueTokens tokens_of_spans(const Tokenizer& tokenizer, const std::string& text,
+                               const ByteSpans& spans, DialogueLoss loss) {
+  DialogueTokens out;
+  out.ids = ids_of(tokenizer, text);
+  if (loss == DialogueLoss::All) {
+    out.counts.assign(out.ids.size(), 1);
+  } else {
+    out.counts = counted_tokens(tokenizer, text, spans, out.ids);
+  }
+  return out;
 }
 
 nlohmann::ordered_json chat_variables(const Dialogue& dialogue, const Tokenizer& tokenizer) {
@@ -166,10 +184,10 @@ std::string DialogueEncoder::before_all(const Dialogue& dialogue) const try {
        error.what(), "; begin with one of the user, or give --chat-loss all");
 }
 
-DialogueEncoder::Spans DialogueEncoder::answers(const Dialogue& dialogue, const RenderedChat& whole,
-                                                const std::vector<std::int32_t>& ids) const {
+ByteSpans DialogueEncoder::answers(const Dialogue& dialogue, const RenderedChat& whole,
+                                   const std::vector<std::int32_t>& ids) const {
   if (templates_.with_tools(!dialogue.tools.is_null()).has_generation()) {
-    Spans out = whole.generated;
+    ByteSpans out = whole.generated;
     if (dialogue.prompt > 0) {  // what an earlier answer wrote is part of the prompt
       const std::size_t before = render(dialogue, dialogue.prompt, false).generated.size();
       out.erase(out.begin(),
@@ -180,7 +198,7 @@ DialogueEncoder::Spans DialogueEncoder::answers(const Dialogue& dialogue, const 
   constexpr const char* kInstead =
       "; put {% generation %} and {% endgeneration %} around what the model writes into "
       "chat_template.jinja, or learn all tokens with --chat-loss all";
-  Spans out;
+  ByteSpans out;
   for (std::size_t i = dialogue.prompt; i < dialogue.messages.size(); ++i) {
     if (dialogue.messages[i]["role"] != "assistant") continue;
     const std::string before = i == 0 ? before_all(dialogue) : render(dialogue, i, true).text,
@@ -214,9 +232,7 @@ DialogueTokens DialogueEncoder::encode(const Dialogue& dialogue) const {
     out.counts.assign(out.ids.size(), 1);
     return out;
   }
-  const Spans spans = answers(dialogue, whole, out.ids);
-  const auto counts = by_parts(tokenizer_, whole.text, spans, out.ids);
-  out.counts = counts ? *counts : by_places(tokenizer_, whole.text, spans, out.ids);
+  out.counts = counted_tokens(tokenizer_, whole.text, answers(dialogue, whole, out.ids), out.ids);
   if (std::ranges::count(out.counts, 1) == 0)
     fail(Fault::Data, "no message of the assistant has a token to learn; give it an answer, or ",
          "learn all tokens with --chat-loss all");

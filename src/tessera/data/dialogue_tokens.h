@@ -5,6 +5,7 @@
 #include <ctime>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tessera/chat/template_files.h"
@@ -23,6 +24,13 @@ struct DialogueTokens {
   std::vector<std::uint8_t> counts;  // of each: 1: it is learned
 };
 
+/// Spans of bytes of a text.
+using ByteSpans = std::vector<std::pair<std::size_t, std::size_t>>;
+/// A text as tokens, of which those with a part of a span count. Errors: Fault::Data: a token stands
+/// on both sides of an end, and the tokenizer's tokens cannot be placed.
+DialogueTokens tokens_of_spans(const Tokenizer& tokenizer, const std::string& text,
+                               const ByteSpans& spans, DialogueLoss loss);
+
 /// The variables of a template: the tokenizer's bos_token and so on, and what `dialogue` has.
 nlohmann::ordered_json chat_variables(const Dialogue& dialogue, const Tokenizer& tokenizer);
 
@@ -38,9 +46,8 @@ class DialogueEncoder {
   DialogueTokens encode(const Dialogue& dialogue) const;
 
  private:
-  using Spans = std::vector<std::pair<std::size_t, std::size_t>>;
-  Spans answers(const Dialogue& dialogue, const RenderedChat& whole,
-                const std::vector<std::int32_t>& ids) const;
+  ByteSpans answers(const Dialogue& dialogue, const RenderedChat& whole,
+                    const std::vector<std::int32_t>& ids) const;
   std::string before_all(const Dialogue& dialogue) const;  // ready for an answer
   RenderedChat render(const Dialogue& dialogue, std::size_t messages, bool prompt) const;
 

@@ -195,9 +195,8 @@ Questions parse_questions(std::string_view bytes, const std::string& path) {
   try {
     document = json::parse(bytes);
   } catch (const json::parse_error& error) {
-    fail(
-        Fault::Data, "'", path, "' byte ", error.byte, ": ",
-        json_fault(bytes, "a SQuAD file, or JSON lines with id, question, context and answers"));
+    fail(Fault::Data, "'", path, "' byte ", error.byte, ": ",
+         json_fault(bytes, "a SQuAD file, or JSON lines with id, question, context and answers"));
   } catch (const json::exception&) {
     fail(Fault::Data, "'", path, "' has a number that is too large; make it smaller");
   }
@@ -205,6 +204,8 @@ Questions parse_questions(std::string_view bytes, const std::string& path) {
   return reader.take();
 }
 
-Questions read_questions(const std::string& path) { return parse_questions(read_contents(path), path); }
+Questions read_questions(const std::string& path) {
+  return parse_questions(read_contents(path), path);
+}
 
 }  // namespace tessera

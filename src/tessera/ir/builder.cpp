@@ -96,21 +96,44 @@ Value Builder::batch(std::string_view name, TensorType type, Where where) {
 Value Builder::shared_state(std::string_view name, const TensorType& type) {
   const std::string_view behind = std::string_view(mark_.block).substr(mark_.sharer.str().size());
   const std::string path = text(mark_.owner, behind, ".", name);
+  const Value there = known_state(path, type, "shares");
+  return mark_.again == Again::Reference ? reference_to(path, type) : there;
+}
+
+Value Builder::known_state(const std::string& path, const TensorType& type, const char* does) {
   const auto found = std::ranges::find(graph_.states(), path, &State::path);
-  require(found != graph_.states().end(), "block '", mark_.block, "' shares state '", path,
+  require(found != graph_.states().end(), "block '", mark_.block, "' ", does, " state '", path,
           "', which does not exist; declare that block first, with the same names");
-  require(graph_.type(found->value) == type, "block '", mark_.block, "' shares state '", path,
+  require(graph_.type(found->value) == type, "block '", mark_.block, "' ", does, " state '", path,
           "', which is ", graph_.type(found->value), ", as ", type, "; give both the same sizes");
   return {*this, found->value};
+}
+
+Value Builder::reference_to(const std::string& path, const TensorType& type) {
+  const std::string own = text(path, ".", kReferenceName);
+  const auto find = [&](const std::string& name) {
+    return std::ranges::find(graph_.states(), name, &State::path);
+  };
+  if (const auto known = find(own); known != graph_.states().end()) return {*this, known->value};
+  const Init init = find(path)->init;
+  return declare(own, type, Role::Reference, init, mark_.where);
 }
 
 Value Builder::state(std::string_view name, TensorType type, Role role, Init init, Where where) {
   if (!mark_.owner.empty()) return shared_state(name, type);
   const std::string path = mark_.block.empty() ? std::string(name) : text(mark_.block, ".", name);
+  if (mark_.again != Again::Refused && role == Role::Parameter) {
+    const Value there = known_state(path, type, "reads again");
+    return mark_.again == Again::Reference ? reference_to(path, type) : there;
+  }
+  return declare(path, type, role, init, outer(std::move(where)));
+}
+
+Value Builder::declare(const std::string& path, const TensorType& type, Role role, const Init& init,
+                       Where where) {
   require(paths_.insert(path).second, "state '", path,
           "' is declared twice; give one of them another name");
-  const Value value =
-      add(kState, {}, {path, type.dtype, ints(type.shape)}, outer(std::move(where)));
+  const Value value = add(kState, {}, {path, type.dtype, ints(type.shape)}, std::move(where));
   graph_.states_.push_back({path, value.id(), role, init, {}, {}});
   return value;
 }
@@ -221,6 +244,19 @@ Scope::Scope(Builder& builder, std::string_view name, Where where)
   inner.block = inner.block.empty() ? std::string(name) : text(inner.block, ".", name);
   inner.where = where;
   builder.set_mark(std::move(inner));
+}
+
+SecondPass::SecondPass(Builder& builder, Again what)
+    : builder_(builder), outer_(builder.mark().again) {
+  Mark mark = builder.mark();
+  mark.again = what;
+  builder.set_mark(std::move(mark));
+}
+
+SecondPass::~SecondPass() {
+  Mark mark = builder_.mark();
+  mark.again = outer_;
+  builder_.set_mark(std::move(mark));
 }
 
 void Scope::stage(int k) {

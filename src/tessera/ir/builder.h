@@ -38,6 +38,13 @@ class Value {
   ValueId id_;
 };
 
+/// What is read of a parameter that is declared once more.
+enum class Again : std::uint8_t {
+  Refused,    // an error
+  Same,       // itself
+  Reference,  // what it was when training began: a state of Role::Reference
+};
+
 /// The marks of new nodes.
 struct Mark {
   Name block;
@@ -46,6 +53,7 @@ struct Mark {
   Where where;
   Recompute recompute = Recompute::None;
   Name owner = {}, sharer = {};  // states of block `sharer` are those of block `owner`
+  Again again = Again::Refused;
 };
 
 class Builder {
@@ -57,8 +65,8 @@ class Builder {
   // Inputs.
   Value batch(std::string_view name, TensorType type, Where where = Where::here());
   /// A state under the current block: path = block + "." + name; or, where a scope shares the
-  /// states of another block, the one that is there. Errors: a path twice; of a shared one: it is
-  /// not there, or of another type.
+  /// states of another block, the one that is there; or what a SecondPass says. Errors: a path
+  /// twice; of a shared one: it is not there, or of another type.
   Value state(std::string_view name, TensorType type, Role role, Init init,
               Where where = Where::here());
   Value slot(std::string_view name, Result result);
@@ -117,6 +125,10 @@ class Builder {
  private:
   Value handed(const OpDef& op, std::string_view name, Result result);
   Value shared_state(std::string_view name, const TensorType& type);
+  Value known_state(const std::string& path, const TensorType& type, const char* does);
+  Value reference_to(const std::string& path, const TensorType& type);
+  Value declare(const std::string& path, const TensorType& type, Role role, const Init& init,
+                Where where);
   Node& edit(Value value) { return graph_.nodes_[static_cast<std::size_t>(value.id().node)]; }
   Graph graph_;
   Mark mark_;
@@ -152,6 +164,20 @@ class Scope {
  private:
   Builder& builder_;
   Mark outer_;
+};
+
+/// While it lives, a model that has been written may be written again, in the same blocks, on other
+/// inputs or with the weights that it began with. Errors: a parameter that was not there before.
+class SecondPass {
+ public:
+  SecondPass(Builder& builder, Again what);
+  ~SecondPass();
+  SecondPass(const SecondPass&) = delete;
+  SecondPass& operator=(const SecondPass&) = delete;
+
+ private:
+  Builder& builder_;
+  Again outer_;
 };
 
 // Leaf ops: inputs as nodes.

@@ -84,7 +84,8 @@ std::string describe(const Graph& graph, NodeId id) {
 
 std::string_view parameter_path(const State& state) {
   const std::string_view path = state.path;
-  const bool extends = state.role == Role::Moment || state.role == Role::Copy;
+  const bool extends =
+      state.role == Role::Moment || state.role == Role::Copy || state.role == Role::Reference;
   return extends ? path.substr(0, path.rfind('.')) : path;
 }
 

@@ -122,7 +122,8 @@ struct Init {
 /// the keys and values of attention while text is generated. A copy is a parameter, whose path its
 /// own extends, in the 16 bits that forward and backward read. A scale is what the loss is
 /// multiplied by, or counts when that changes. A rate is a learning rate in place of the schedule's.
-enum class Role : std::uint8_t { Parameter, Moment, Counter, Cache, Copy, Scale, Rate };
+/// Reference: what a parameter was when training began; nothing updates it.
+enum class Role : std::uint8_t { Parameter, Moment, Counter, Cache, Copy, Scale, Rate, Reference };
 
 /// True where checkpoints hold states of this role: a cache is of no use to a later process, and a
 /// copy is made again.
@@ -140,8 +141,11 @@ struct State {
   friend bool operator==(const State&, const State&) = default;
 };
 
-/// The path of the parameter that a moment or a copy belongs to, which its own extends by one name;
-/// of other states their own.
+/// Extends the path of a parameter to that of its reference.
+inline constexpr const char* kReferenceName = "reference";
+
+/// The path of the parameter that a moment, a copy or a reference belongs to, which its own extends
+/// by one name; of other states their own.
 std::string_view parameter_path(const State& state);
 
 class Graph;

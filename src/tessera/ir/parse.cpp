@@ -258,7 +258,8 @@ void GraphReader::state() {
   state.path = in_.path("the state's path in quotes");
   in_.expect('=', "'=' and the state's value");
   state.value = in_.value();
-  state.role = static_cast<Role>(in_.one_of(kRoles, "a role: parameter, moment, counter or cache"));
+  state.role = static_cast<Role>(
+      in_.one_of(kRoles, "a role: parameter, moment, counter, cache or reference"));
   state.init.kind =
       static_cast<Init::Kind>(in_.one_of(kInits, "a first value like constant=0 or normal=0.02"));
   in_.expect('=', "'=' and a number");

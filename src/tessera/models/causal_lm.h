@@ -2,6 +2,7 @@
 /// Language models that predict the next token from those before it.
 
 #include "tessera/models/family.h"
+#include "tessera/models/preference.h"
 #include "tessera/models/token_classification.h"
 
 namespace tessera {
@@ -26,14 +27,15 @@ struct CausalRows {
   Value rows;   // [b, s, width], or of the one token that is wanted
   Value table;  // of tokens [vocabulary, width]
 };
-/// Fields of models with learned positions, and those that their language models add.
+/// Fields of models with learned positions, those of their head, and those that their language models
+/// add to these.
 inline constexpr ReadField kGptReads[] = {
     {"layers"},  {"heads"},     {"kv-heads"},   {"width"},   {"ffn-width"},
     {"context"}, {"positions"}, {"vocab-size"}, {"dropout"}, {"attention-dropout"},
     {"bias"},    {"norm-eps"},  {"init-std"}};
 
-inline constexpr ReadField kGptLmReads[] = {
-    {"tied-head"}, {"reset-position-ids"}, {"reset-attention-mask"}};
+inline constexpr ReadField kTiedReads[] = {{"tied-head"}};
+inline constexpr ReadField kGptPackedReads[] = {{"reset-position-ids"}, {"reset-attention-mask"}};
 
 /// Embedding, `config.layers` layers that see what is before them, and norm. Positions are learned,
 /// but for a layer that rotates. Of a family with a query layer it is the last, behind the norm:
@@ -58,14 +60,22 @@ TextClassifier causal_classifier(const ModelConfig& config);
 /// Dropout, and a product with a bias (block score), as in transformers' ...ForTokenClassification.
 Task causal_token_classification(const ModelConfig& config);
 
-/// The rows of a family whose layers are those of layer_of: of the language model, of texts, and of
-/// words.
-constexpr auto causal_tasks(std::span<const ReadField> language_model) {
+/// Fields of both tables.
+template <const auto& kSome, const auto& kMore>
+inline constexpr auto kJoinedReads = joined(kSome, kMore);
+
+/// The rows of a family whose layers are those of layer_of: of the language model, of texts, of
+/// words and of preferences. `kHead`: fields of its head; `kPacked`: of samples that hold several
+/// documents.
+template <const auto& kHead, const auto& kPacked>
+constexpr auto causal_tasks() {
   return joined(
-      std::array{FamilyTask{kCausalLm, causal_lm, language_model}},
+      std::array{FamilyTask{kCausalLm, causal_lm, kJoinedReads<kHead, kPacked>}},
       text_tasks<causal_classifier>(kClassesReads, /*head=*/"score"),
       std::array{FamilyTask{kTokenClassification, causal_token_classification, kClassifierReads,
-                            find_classifier_problems, /*head=*/"score"}});
+                            find_classifier_problems, /*head=*/"score"},
+                 FamilyTask{kPreference, preference, kJoinedReads<kHead, kPreferenceReads>,
+                            find_preference_problems}});
 }
 
 }  // namespace tessera

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tessera/base/field_problems.h"
+#include "tessera/models/preference_config.h"
 #include "tessera/nn/lora.h"
 
 namespace tessera {
@@ -107,6 +108,7 @@ struct ModelConfig {
       0;  // of a sample: 2, anchor and positive, 3, with a negative; 0: as the data
   double similarity_scale = 20;                 // of cosines, in logits
   std::string sentence_pooling = kMeanPooling;  // as `pooling`, of the vector
+  PreferenceConfig preference = {};             // of models that learn from preferences
   double init_std = 0.02;  // of weights; residual projections get init_std / sqrt(2 layers)
   LoraConfig lora = {};    // adapters, which are trained in place of the weights
 

@@ -26,13 +26,12 @@ inline constexpr auto kPartialReads = joined(kDecoderReads, kRopeReads, kShareRe
 inline constexpr ReadField kSwiGluReads[] = {
     {"kv-heads"}, {"ffn-width", "0 is 8/3 x width, up to a multiple of 4"}};
 
-inline constexpr ReadField kRotaryLmReads[] = {{"tied-head"}, {"reset-attention-mask"}};
-inline constexpr auto kRotaryTasks = causal_tasks(kRotaryLmReads);
+inline constexpr ReadField kRotaryPackedReads[] = {{"reset-attention-mask"}};
+inline constexpr auto kRotaryTasks = causal_tasks<kTiedReads, kRotaryPackedReads>();
 
 /// Of families whose logits have a cap.
-inline constexpr ReadField kCappedReads[] = {{"logit-cap"}};
-inline constexpr auto kCappedLmReads = joined(kRotaryLmReads, kCappedReads);
-inline constexpr auto kCappedTasks = causal_tasks(kCappedLmReads);
+inline constexpr ReadField kCappedReads[] = {{"tied-head"}, {"logit-cap"}};
+inline constexpr auto kCappedTasks = causal_tasks<kCappedReads, kRotaryPackedReads>();
 
 /// No biases, and a head of its own.
 void publish_rotary(ModelConfig& config);

@@ -16,6 +16,7 @@ enum class RowsKind {
   TaggedWords,
   Questions,
   TextGroups,  // texts that belong together: an anchor, a positive, a negative
+  Preferences,
 };
 
 /// What a model of the task can write.
@@ -70,6 +71,11 @@ inline constexpr TaskKind kPretraining{
               .hub_head = TaskHead::CausalLm,
               .writes = Writes::Texts,
               .misspelt = "casual_lm"},
+    kPreference{.name = "preference",
+                .doc = "of two answers to a prompt, the one that was chosen (DPO)",
+                .hub_head = TaskHead::CausalLm,
+                .rows = RowsKind::Preferences,
+                .writes = Writes::Texts},
     kSeq2SeqLm{.name = "seq2seq_lm",
                .doc = "a text from another one",
                .hub_head = TaskHead::Seq2SeqLm,

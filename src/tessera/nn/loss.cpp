@@ -66,6 +66,12 @@ Value binary_cross_entropy(Value logits, Value labels) {
   return above - x * in_f32(labels) + log(exp(away) + 1.0);
 }
 
+Value preference_loss(Value margins, double smoothing) {
+  require(smoothing >= 0 && smoothing <= 1, "preference_loss: smoothing is ", smoothing,
+          "; it must be from 0 to 1");
+  return binary_cross_entropy(margins, constant_like(margins, 1 - smoothing));
+}
+
 Value smoothed_cross_entropy(Value logits, Value labels, double smoothing) {
   require(smoothing >= 0 && smoothing <= 1, "smoothed_cross_entropy: smoothing is ", smoothing,
           "; it must be from 0 to 1");

@@ -43,6 +43,10 @@ Value smooth_l1(Value x, Value y, double beta = 1);
 /// does not become infinite: BCEWithLogitsLoss. Labels are from 0 to 1.
 Value binary_cross_entropy(Value logits, Value labels);
 
+/// -log sigmoid(margins), of which the share `smoothing` is of the opposite margins. Source: Rafailov
+/// et al. 2023, arXiv 2305.18290; smoothing as TRL's.
+Value preference_loss(Value margins, double smoothing = 0);
+
 /// Cross-entropies of which the share `smoothing` is spread evenly over all classes: torch's
 /// label_smoothing. 0 at labels that are kIgnoredLabel: masked_mean with counted_labels is torch's
 /// mean. Shapes: logits [..., v]; labels [...] i32; losses [...].

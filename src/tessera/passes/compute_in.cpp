@@ -26,7 +26,9 @@ class ComputeIn {
     for (const State& state : graph.states()) {
       if (graph.type(state.value).dtype != DType::F32) continue;
       const bool parameter = state.role == Role::Parameter,
-                 narrow = parameter && frozen && frozen(state.path) && is_16_bit(dtype_);
+                 fixed =
+                     state.role == Role::Reference || (parameter && frozen && frozen(state.path)),
+                 narrow = fixed && is_16_bit(dtype_);
       if (parameter && !narrow) parameters_.emplace(state.value.node, &state);
       if (state.role == Role::Cache || narrow) narrow_.insert(state.value.node);
       state_named_.emplace(state.path, state.value.node);

@@ -26,7 +26,8 @@ struct Precision {
 using IsFrozen = std::function<bool(std::string_view path)>;
 
 /// The same program (Form::Global), computed in such floats. Outputs keep their types. A parameter
-/// that is frozen is stored in them alone: nothing needs its f32.
+/// that is frozen, and what one was when training began, is stored in them alone: nothing needs its
+/// f32.
 Graph compute_in(const Graph& graph, const Precision& precision, const IsFrozen& frozen = nullptr);
 
 }  // namespace tessera

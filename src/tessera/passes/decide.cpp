@@ -169,6 +169,17 @@ class Decider {
     return false;
   }
 
+  /// The same of the dim of an operand that has that factor.
+  bool is_cut_by_time(std::size_t operand, Choice f) const {
+    const Factors::Dims& dims = rule_.ins[operand];
+    for (std::size_t d = 0; d < dims.size(); ++d) {
+      if (std::ranges::find(dims[d], f) != dims[d].end() &&
+          cut_by_time(q_.ins[operand].have, static_cast<AxisPlacement>(d)))
+        return true;
+    }
+    return false;
+  }
+
   bool legal(Choice f) const {
     const Factor& factor = rule_.list[at(f)];
     switch (factor.kind) {
@@ -247,6 +258,9 @@ class Decider {
       }
       // A sum over micro-batches is complete after the last: none of them can read it.
       if (time_ && candidate >= 0 && on_axis_[i] == kThrough) return kImpossible;
+      // Rows of other micro-batches would be needed.
+      if (to >= 0 && to != on_axis_[i] && !in.whole_in_time && is_cut_by_time(i, to))
+        return kImpossible;
       const double c = moved(on_axis_[i], to, local_elements(in), in.whole_in_time);
       if (c > 0 && in.bound) cost += kBreach;
       cost += c;

@@ -66,6 +66,7 @@ class Offloader {
       case Role::Parameter:
       case Role::Copy:
         return on_host(copied_.contains(state.path) ? offload_.moments : offload_.parameters);
+      case Role::Reference: return on_host(offload_.parameters);
       case Role::Moment: return on_host(offload_.moments);
       case Role::Counter:
       case Role::Scale:

@@ -48,8 +48,8 @@ StatePlaces::Places StatePlaces::place(const State& state, const TensorType& typ
   };
   out.gradient = sharded(strategy_.shard_moments);
   out.accumulator = sharded(strategy_.shard_gradients);
-  const bool read =
-      state.role == Role::Copy || (state.role == Role::Parameter && !copied_.contains(state.path));
+  const bool read = state.role == Role::Copy || state.role == Role::Reference ||
+                    (state.role == Role::Parameter && !copied_.contains(state.path));
   const bool updated = state.role == Role::Moment || state.role == Role::Parameter;
   out.home = read ? sharded(strategy_.shard_parameters) : updated ? out.gradient : out.use;
   return out;

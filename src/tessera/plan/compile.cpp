@@ -294,9 +294,10 @@ class RankPlan {
         if (!plan_.has(state) || state.place.memory != Memory::Device) continue;
         const Role role = state.state.role;
         if (role == Role::Copy) continue;  // each program knows when it needs them
-        std::int64_t& bytes = role == Role::Parameter ? program.memory.parameters
-                              : role == Role::Cache   ? program.memory.caches
-                                                      : program.memory.optimizer;
+        const bool weight = role == Role::Parameter || role == Role::Reference;
+        std::int64_t& bytes = weight                ? program.memory.parameters
+                              : role == Role::Cache ? program.memory.caches
+                                                    : program.memory.optimizer;
         bytes += aligned(state.type.bytes());
       }
     }

@@ -4,6 +4,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/words.h"
+#include "tessera/config/row_fields.h"
 #include "tessera/data/dialogue_tokens.h"
 #include "tessera/data/dialogues.h"
 #include "tessera/files/text.h"
@@ -59,11 +60,13 @@ void find_dialogues(RunConfig& config) try {
 }
 
 DialogueRules dialogue_rules(const RunConfig& config) {
-  require(config.packing != to_text(Packing::Wrapped), "packing ", config.packing,
+  const bool packs = rows_of(config.model) == RowsKind::None;
+  require(!packs || config.packing != to_text(Packing::Wrapped), "packing ", config.packing,
           " would cut dialogues; give ", to_text(Packing::Bfd), " or ", to_text(Packing::None));
+  const ModelConfig& model = config.model;
   return {.loss = parse_word<DialogueLoss>(kDialogueLosses, config.chat_loss, "chat-loss"),
           .cut_long = config.long_dialogues == kLongDialogues[1],
-          .context = config.model.context,
+          .context = model.context > 0 ? model.context : model.positions,
           .day = day_of(config.chat_date)};
 }
 

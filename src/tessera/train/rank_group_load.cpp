@@ -26,12 +26,19 @@ bool is_in(std::string_view path, std::string_view block) {
   return !block.empty() && path.starts_with(text(block, "."));
 }
 
+bool is_weight(Role role) { return role == Role::Parameter || role == Role::Reference; }
+
 /// In f32 and in 16 bits they are the same parameters: a run may store those that it does not train
 /// in fewer bits than the weights that it begins with.
 std::vector<TensorEntry> as_f32(std::vector<TensorEntry> entries) {
   for (TensorEntry& entry : entries)
-    if (entry.role == Role::Parameter && is_16_bit(entry.type.dtype)) entry.type.dtype = DType::F32;
+    if (is_weight(entry.role) && is_16_bit(entry.type.dtype)) entry.type.dtype = DType::F32;
   return entries;
+}
+
+/// Where a state begins in the weights of another run: the reference too is what is trained there.
+std::string source_of(const State& state) {
+  return std::string(state.role == Role::Reference ? parameter_path(state) : state.path);
 }
 
 /// Calls `read` with room for floats of the dtype `from`, which are then put into the bytes of a
@@ -127,9 +134,10 @@ std::string RankGroup::load_weights(const PretrainedModel& from, const std::stri
 void RankGroup::load_shards(const PretrainedModel& from, std::string_view anew) {
   run_alone([&] {
     for (const StatePlan& state : plan().states) {
-      const std::string& path = state.state.path;
-      if (!plan().has(state) || !from.parameters().contains(path) || is_in(path, anew)) continue;
-      engine_->write_state(path, [&](std::span<std::byte> all) {
+      const std::string path = source_of(state.state);
+      const bool has = plan().has(state) && is_weight(state.state.role);
+      if (!has || !from.parameters().contains(path) || is_in(path, anew)) continue;
+      engine_->write_state(state.state.path, [&](std::span<std::byte> all) {
         read_as(DType::F32, state.type.dtype, all, [&](std::span<std::byte> into) {
           if (world_ == nullptr) {
             read_whole(from, path, into);
@@ -146,12 +154,12 @@ void RankGroup::load_shards(const Checkpoint& from, Order what, std::string_view
   run_alone([&] {
     for (const StatePlan& state : plan().states) {
       if (!plan().has(state) || !is_saved(state.state.role)) continue;
-      const std::string& path = state.state.path;
-      if (what == Order::LoadWeights &&
-          (state.state.role != Role::Parameter || from.find(path) == nullptr || is_in(path, anew)))
+      const bool weights = what == Order::LoadWeights;
+      const std::string path = weights ? source_of(state.state) : state.state.path;
+      if (weights ? !is_weight(state.state.role) || from.find(path) == nullptr || is_in(path, anew)
+                  : !has_role(from, state.state.role))
         continue;
-      if (!has_role(from, state.state.role)) continue;
-      engine_->write_state(path, [&](std::span<std::byte> all) {
+      engine_->write_state(state.state.path, [&](std::span<std::byte> all) {
         read_as(from.find(path)->type.dtype, state.type.dtype, all, [&](std::span<std::byte> into) {
           if (world_ == nullptr) {
             from.read(path, into);

@@ -10,6 +10,7 @@
 #include "tessera/data/dialogue_rows.h"
 #include "tessera/data/images.h"
 #include "tessera/data/label_kind.h"
+#include "tessera/data/preference_rows.h"
 #include "tessera/data/question_rows.h"
 #include "tessera/data/rows.h"
 #include "tessera/data/tagged_rows.h"
@@ -78,9 +79,15 @@ constexpr RowsReader kReaders[] = {
     {RowsKind::Tables, load_rows, load_rows, rows_digest},
     {RowsKind::TaggedWords, load_tagged_rows, load_tagged_rows, tagged_rows_digest},
     {RowsKind::Questions, load_questions, load_questions, questions_digest},
-    {RowsKind::TextGroups, load_rows, load_rows, rows_digest}};
+    {RowsKind::TextGroups, load_rows, load_rows, rows_digest},
+    {RowsKind::Preferences, load_preferences, load_preferences, preferences_digest}};
 constexpr RowsReader kDialogueReader = {RowsKind::None, load_dialogues, load_dialogues,
                                         dialogues_digest};
+
+/// Rules of dialogues hold for the messages of preferences too.
+bool reads_dialogues(const RowsReader& reader) {
+  return &reader == &kDialogueReader || reader.kind == RowsKind::Preferences;
+}
 
 /// Of the rows at `paths`.
 const RowsReader& reader_of(const RunConfig& config, const std::vector<std::string>& paths) {
@@ -147,7 +154,11 @@ void complete_from_rows(RunConfig& config, const Dataset& data) {
   if (model.context != 0) return;
   ModelConfig any = model;
   any.context = 1;
-  const std::int64_t most = model.positions > 0 ? model.positions : kMostOpenContext,
+  // Texts to classify may be cut, and answers are not.
+  const bool may_cut = rows_of(model) != RowsKind::Preferences;
+  const std::int64_t most = model.positions > 0 ? model.positions
+                            : may_cut           ? kMostOpenContext
+                                                : kMaxContext,
                      longest = task_of(any).longest_sample(data);
   model.context = std::min((longest + kContextStep - 1) / kContextStep * kContextStep, most);
   if (config.bucket_lengths.empty()) return;
@@ -165,7 +176,7 @@ Dataset load_row_data(const RunConfig& config, const KnownModel& model) try {
                "packing bfd does both");
   RowsChoice choice = rows_choice(config);
   const RowsReader& reader = reader_of(config, config.data);
-  if (&reader == &kDialogueReader)
+  if (reads_dialogues(reader))
     choice.dialogues = dialogue_rules(config);
   else
     refuse_given(config, data_fields(rows::kDialogues), "texts of a column",
@@ -190,7 +201,7 @@ Dataset load_test_rows(const RunConfig& config, const Dataset& trained, bool rea
   const EncodedQuestions* const questions = trained.questions();
   choice.some_without_answer = questions != nullptr && questions->some_without;
   const RowsReader& reader = reader_of(config, config.test_data);
-  if (&reader == &kDialogueReader) choice.dialogues = dialogue_rules(config);
+  if (reads_dialogues(reader)) choice.dialogues = dialogue_rules(config);
   return reader.load(choice, trained.vocabulary);
 }
 

@@ -52,6 +52,11 @@ Value begin_state(Builder& builder, const State& state, const TensorType& type) 
   return first;
 }
 
+/// States that begin as a parameter does.
+bool begins_as_parameter(const State& state) {
+  return state.role == Role::Copy || state.role == Role::Reference;
+}
+
 /// Makes a copy of what a parameter is.
 void begin_copy(Builder& builder, const State& copy, const TensorType& type, Value parameter) {
   const Value old = declared(builder, copy, type);
@@ -172,16 +177,17 @@ Graph reorder_step(const Graph& write) {
 
 Graph initialise(const Graph& step) {
   Builder builder;
-  std::map<std::string_view, const State*> copies;  // by the path of what they are copies of
+  std::multimap<std::string_view, const State*> copies;  // by the path of what they are copies of
   for (const State& state : step.states()) {
-    if (state.role == Role::Copy) copies.emplace(parameter_path(state), &state);
+    if (begins_as_parameter(state)) copies.emplace(parameter_path(state), &state);
   }
   // A copy is made while its parameter's first value is there: of an offloaded one it soon is not.
   for (const State& state : step.states()) {
-    if (state.role == Role::Copy) continue;
+    if (begins_as_parameter(state)) continue;
     const Value first = begin_state(builder, state, step.type(state.value));
-    if (const auto copy = copies.find(state.path); copy != copies.end())
-      begin_copy(builder, *copy->second, step.type(copy->second->value), first);
+    const auto [copy, end] = copies.equal_range(state.path);
+    for (auto it = copy; it != end; ++it)
+      begin_copy(builder, *it->second, step.type(it->second->value), first);
   }
   return builder.finish();
 }

@@ -60,7 +60,7 @@ Graph begin_step(std::span<const Graph> writing);
 Graph reorder_step(const Graph& write);
 
 /// Writes the first value of every state of `step`, a pure function of (seed, path); counters start
-/// at zero, and copies are those of the first values.
+/// at zero, and copies and references are those of the first values.
 Graph initialise(const Graph& step);
 
 /// Makes the copies that these programs read of parameters, once their values have come from a

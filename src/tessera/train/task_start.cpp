@@ -85,6 +85,7 @@ ModelConfig for_task_of(ModelConfig start, const ModelConfig& here) {
     start.positions = same_table ? here.positions : start.most_positions();
     start.context = here.context;
   }
+  start.preference = here.preference;
   start.task = here.task;
   return start;
 }

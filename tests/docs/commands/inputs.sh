@@ -32,6 +32,9 @@ for ((i = 0; i < 20; i++)); do
   echo "{\"messages\": [{\"role\": \"user\", \"content\": \"Is $(number $i) odd?\"}, {\"role\": \"assistant\", \"content\": \"Ask $i.\"}]}"
 done >chat.jsonl
 for ((i = 0; i < 40; i++)); do echo "{\"anchor\": \"where is $(number $i)\", \"positive\": \"$(number $i) is there\"}"; done >questions.jsonl
+for ((i = 0; i < 20; i++)); do
+  echo "{\"prompt\": \"Is $(number $i) odd?\", \"chosen\": \" Ask $i.\", \"rejected\": \" No.\"}"
+done >pairs.jsonl
 for ((i = 0; i < 60; i++)); do echo "{\"text\": \"The words $(number $i) are in a book. Others $i are not. It goes on so.\"}"; done >books.jsonl
 for file in eng.train eng.testa; do
   for ((i = 0; i < 12; i++)); do printf -- 'Anna NNP B-NP B-PER\nsees VBZ B-VP O\nword NN B-NP O\nin IN B-PP O\nRome NNP B-NP B-LOC\n. . O O\n\n'; done >$file

@@ -7,7 +7,7 @@ namespace tessera {
 
 namespace {
 
-constexpr auto kGpt2Tasks = causal_tasks(kGptLmReads);
+constexpr auto kGpt2Tasks = causal_tasks<kTiedReads, kGptPackedReads>();
 
 }  // namespace
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr ReadField kOptOwnReads[] = {{"ffn-width"}, {"positions"}, {"bias"}};
 constexpr auto kOptReads = joined(kDecoderReads, kOptOwnReads);
-constexpr auto kOptTasks = causal_tasks(kGptLmReads);
+constexpr auto kOptTasks = causal_tasks<kTiedReads, kGptPackedReads>();
 
 }  // namespace
 

@@ -7,7 +7,8 @@ namespace tessera {
 
 namespace {
 
-constexpr FamilyTask kPanguTasks[] = {{kCausalLm, causal_lm, kGptLmReads}};
+constexpr FamilyTask kPanguTasks[] = {
+    {kCausalLm, causal_lm, kJoinedReads<kTiedReads, kGptPackedReads>}};
 
 }  // namespace
 
