@@ -55,6 +55,9 @@ struct RefusedBody {
 
 TEST(CompletionRequest, WhatIsNotDoneIsRefusedByName) {
   const std::string deep(100, '[');
+  std::string keys = "\"k\": 0", many = R"({"role": "user", "content": ""})";
+  for (int i = 0; i < 256; ++i) keys += text(", \"k", i, "\": 0");
+  for (int i = 0; i < 4096; ++i) many += R"(, {"role": "user", "content": ""})";
   const RefusedBody cases[] = {
       {"", "the body is no JSON: "},
       {"{", "the body is no JSON: "},
@@ -63,6 +66,12 @@ TEST(CompletionRequest, WhatIsNotDoneIsRefusedByName) {
       {"{\"prompt\": \"\\ud800\"}", "the body is no JSON: "},
       {"{\"prompt\": " + deep, "the body is JSON deeper than 32"},
       {"{\"prompt\": " + std::string(1 << 20, '['), "the body is JSON deeper than 32"},
+      {R"({"prompt": "a", "prompt": "b"})", "the body has \"prompt\" twice"},
+      {R"({"messages": [{"role": "a", "role": "b"}]})", "the body has \"role\" twice", true},
+      // Either would take minutes in a body of 4 MiB.
+      {"{\"prompt\": \"\", \"metadata\": {" + keys + "}}",
+       "the body has an object of more than 256 keys"},
+      {"{\"messages\": [" + many + "]}", "messages has 4097 messages; give at most 4096", true},
       {"{}", "prompt is missing"},
       {R"({"prompt": null})", "prompt is missing"},
       {R"({"messages": []})", "messages is no list of messages", true},

@@ -1,8 +1,10 @@
 #include "tessera/serve/completion_request.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <set>
 
 #include "tessera/base/text.h"
 #include "tessera/serve/api_error.h"
@@ -15,6 +17,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr int kMostDepth = 32;
 constexpr std::size_t kMostStops = 16, kMostStopBytes = 1024;
+/// Objects of nlohmann's look for a key among all others, and templates copy what they have written
+/// for each message: without limits a body of some MiB would take minutes.
+constexpr std::size_t kMostKeys = 256, kMostMessages = 4096;
 
 [[noreturn]] void refuse_value(const std::string& name, const std::string& what) {
   throw ApiError(400, text(name, " ", what), name, "invalid_value");
@@ -79,6 +84,8 @@ std::string content_of(const Json& value, const std::string& name) {
 
 void read_messages(const Json& value, CompletionRequest& out) {
   if (!value.is_array() || value.empty()) refuse_value("messages", "is no list of messages");
+  if (value.size() > kMostMessages)
+    refuse_value("messages", text("has ", value.size(), " messages; give at most ", kMostMessages));
   out.messages = Json::array();
   for (std::size_t i = 0; i < value.size(); ++i) {
     const std::string name = text("messages[", i, "]");
@@ -211,11 +218,31 @@ void read_field(const std::string& name, const Json& value, bool chat, Completio
   throw ApiError(400, text("unknown field ", dump(Json(name))), name, "unknown_parameter");
 }
 
+/// Refuses, while JSON is parsed, what would be costly or mean two things.
+class BodyLimits {
+ public:
+  void see(int depth, Json::parse_event_t event, const Json& value) {
+    if (depth > kMostDepth) throw ApiError(400, text("the body is JSON deeper than ", kMostDepth));
+    std::set<std::string>& keys = keys_[static_cast<std::size_t>(depth)];
+    if (event == Json::parse_event_t::object_start) {
+      keys_[static_cast<std::size_t>(depth) + 1].clear();
+    } else if (event == Json::parse_event_t::key) {
+      const auto [key, is_new] = keys.insert(value.get<std::string>());
+      if (!is_new) throw ApiError(400, text("the body has ", dump(Json(*key)), " twice"));
+      if (keys.size() > kMostKeys)
+        throw ApiError(400, text("the body has an object of more than ", kMostKeys, " keys"));
+    }
+  }
+
+ private:
+  std::array<std::set<std::string>, kMostDepth + 2> keys_;  // of the open object of each depth
+};
+
 Json object_of(const std::string& body) {
   try {
-    Json out = Json::parse(body, [](int depth, Json::parse_event_t, Json&) -> bool {
-      if (depth > kMostDepth)
-        throw ApiError(400, text("the body is JSON deeper than ", kMostDepth));
+    BodyLimits limits;
+    Json out = Json::parse(body, [&](int depth, Json::parse_event_t event, Json& value) -> bool {
+      limits.see(depth, event, value);
       return true;
     });
     if (!out.is_object()) throw ApiError(400, "the body is no JSON object");

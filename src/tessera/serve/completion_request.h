@@ -22,8 +22,8 @@ struct CompletionRequest {
   bool stream = false, include_usage = false;
 };
 
-/// Errors: ApiError 400, which names the field: no JSON, JSON deeper than 32, a field of another
-/// type or out of range, one that is missing, one that is not known, and one that asks for what this
+/// Errors: ApiError 400, which names the field: no JSON, JSON deeper than 32, an object with a key
+/// twice or more than 256, more than 4096 messages, a field of another type or out of range, one that is missing, one that is not known, and one that asks for what this
 /// server does not do. A field that is null counts as left out.
 CompletionRequest read_completion_request(const std::string& body, bool chat);
 
