@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "files/packed.h"
@@ -136,6 +137,39 @@ TEST_F(StreamRun, WhatAStreamCannotDoIsRefusedBeforeTraining) {
   std::ofstream(a, std::ios::app) << "{\"text\": \"more\"}\n";
   changed.shuffle_buffer = 10;
   EXPECT_NE(refusal(changed).find("the data's digest"), std::string::npos) << refusal(changed);
+}
+
+/// Places in the files of before say nothing of other files: bytes in the middle of a line, or in a
+/// source that there was not.
+TEST_F(StreamRun, OtherDataGoesOnWithItsOwnNextSamples) {
+  const std::string a = folder_ + "/part-a.jsonl", b = folder_ + "/part-b.jsonl";
+  RunConfig first = on_stream("first");
+  first.data = {a};
+  first.exit_interval = 5;
+  first.shuffle_buffer = 3;  // the next block does not begin with the file
+  run(first);
+  const auto other = [&](const auto& change) {
+    std::filesystem::remove_all(folder_ + "/other");
+    std::filesystem::copy(
+        folder_ + "/first", folder_ + "/other",
+        std::filesystem::copy_options::recursive | std::filesystem::copy_options::copy_symlinks);
+    RunConfig config = first;
+    config.output = folder_ + "/other";
+    config.exit_interval = 0;
+    config.allow_changes = true;
+    change(config);
+    StreamNotices seen;
+    EXPECT_EQ(run(config, {.callbacks = {&seen}}).ending, Ending::Finished);
+    EXPECT_NE(seen.all.find("the stream is read from its start"), std::string::npos) << seen.all;
+  };
+  other([&](RunConfig& c) { c.data = {b}; });
+  other([&](RunConfig& c) { c.data = {"1", b, "1", a}; });
+  other([&](RunConfig& c) { c.seed += 1; });
+  RunConfig more = first;
+  more.data = {"1", b, "1", a};
+  const std::string said = refusal(more);
+  EXPECT_NE(said.find("the data's digest"), std::string::npos) << said;
+  EXPECT_EQ(said.find("sources"), std::string::npos) << said;
 }
 
 }  // namespace

@@ -264,7 +264,10 @@ void Preparation::take_folder() {
 }
 
 void Preparation::check_samples() {
-  if (from_) problems_.gather([&] { add_notice(go_on_in_stream(*run_->data, from_->checkpoint)); });
+  if (from_)
+    problems_.gather([&] {
+      add_notice(go_on_in_stream(*run_->data, run_->config, from_->run, from_->checkpoint));
+    });
   if (from_) run_->from.emplace(std::move(from_->checkpoint));
   if (init_) run_->init.emplace(std::move(init_->checkpoint));
   check_data(*run_, problems_);

@@ -142,10 +142,15 @@ void settle_stream(RunConfig& config, const Dataset&) {
   if (config.valid_data.empty()) config.held_out = 0;
 }
 
-std::string go_on_in_stream(const Dataset& data, const Checkpoint& from) {
+std::string go_on_in_stream(const Dataset& data, const RunConfig& config, const RecordedRun& run,
+                            const Checkpoint& from) {
+  if (data.stream() == nullptr) return "";
+  if (data.digest != run.data || config.seed != run.config.seed)
+    return "data or seed are others than the checkpoint's: the stream is read from its start up to "
+           "the samples that come next";
   const auto& texts = from.record().texts;
   const auto found = texts.find(kRecordedStream);
-  if (data.stream() == nullptr || found == texts.end()) return "";
+  if (found == texts.end()) return "";
   return data.stream()->go_on(found->second, text("checkpoint '", from.path(), "'"));
 }
 

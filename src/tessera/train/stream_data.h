@@ -10,6 +10,7 @@
 namespace tessera {
 
 struct Dataset;
+struct RecordedRun;
 
 /// Where some of the data is JSON lines, their text-column is "text", unless another one is told.
 void find_stream_column(RunConfig& config);
@@ -22,8 +23,10 @@ Dataset load_test_of_stream(const RunConfig& config, const Dataset& trained, boo
 /// DataSource::settle: without valid-data nothing is held out.
 void settle_stream(RunConfig& config, const Dataset& data);
 
-/// StreamedText::go_on, of data that is a stream. Errors: of it.
-std::string go_on_in_stream(const Dataset& data, const Checkpoint& from);
+/// StreamedText::go_on, of data that is a stream; of other data than the checkpoint's, or in another
+/// order, its places say nothing. Errors: of it.
+std::string go_on_in_stream(const Dataset& data, const RunConfig& config, const RecordedRun& run,
+                            const Checkpoint& from);
 /// Token ids of texts that are held while the run trains.
 std::int64_t tokens_in_memory(const Dataset& data, const RunConfig& config);
 
