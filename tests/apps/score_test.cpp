@@ -64,6 +64,10 @@ TEST(Score, Errors) {
       {"score --metric stsb --predictions @/rows.tsv", 3,
        "'@/rows.tsv' line 3: 'yes' in column 'label' is no number; correct it, or name another "
        "column"},
+      {"score --metric qqp --predictions @/rows.tsv", 3,
+       "'@/rows.tsv' line 3: 'yes' in column 'label' must be 0 or 1, or not_duplicate or "
+       "duplicate; "
+       "correct it, or name another column"},
       {"score --metric recall-at-2 --predictions @/rows.tsv --group-column q --score-column "
        "prediction",
        3,
@@ -87,6 +91,10 @@ TEST(Score, OfPredictions) {
                "b\t1\t1\t0.3\t0.7\nb\t0\t0\t0.8\t0.2\n");
   folder.write("n.tsv", "label\tprediction\n1\t1.5\n2\t1.75\n4.5\t3\n");
   folder.write("names.csv", "gold,prediction\nno,no\nyes,no\n");
+  // The same rows by MRPC's names, of which the alphabet has the wrong one last.
+  folder.write("mrpc.tsv",
+               "label\tprediction\nequivalent\tequivalent\nnot_equivalent\tequivalent\n"
+               "equivalent\tequivalent\nnot_equivalent\tnot_equivalent\n");
   folder.write("ours", "a x c\n");
   folder.write("theirs", "a b c d\n");
   const auto said = [&](const std::string& arguments) {
@@ -95,6 +103,7 @@ TEST(Score, OfPredictions) {
     return ran.out;
   };
   EXPECT_EQ(said("mrpc --predictions @/p.tsv"), "accuracy  0.75\nf1  0.8\n");
+  EXPECT_EQ(said("mrpc --predictions @/mrpc.tsv"), "accuracy  0.75\nf1  0.8\n");
   EXPECT_EQ(said("cola --predictions @/p.tsv"), "matthews  0.577350269\n");
   EXPECT_EQ(said("multirc --predictions @/p.tsv --group-column q"), "f1  0.8\nexact_match  0.5\n");
   EXPECT_EQ(said("recall-at-1 --predictions @/p.tsv --group-column q"), "recall-at-1  1\n");

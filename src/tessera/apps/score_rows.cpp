@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <utility>
 
 #include "tessera/base/error.h"
@@ -55,7 +56,10 @@ class ScoredRows {
   }
 
   /// Labels and predictions, by their numbers: by value where all are numbers, else by alphabet.
-  std::pair<Labels, Labels> classes(std::size_t label, std::size_t prediction) {
+  /// `pair`: of a data set whose labels these are, or 0 and 1; its second one is label 1.
+  std::pair<Labels, Labels> classes(std::size_t label, std::size_t prediction,
+                                    std::span<const std::string_view> pair) {
+    if (!pair.empty()) return of_pair(label, prediction, pair);
     std::vector<std::string> names;
     for (const std::size_t column : {label, prediction}) {
       for (std::size_t row = 0; row < table_.lines.size(); ++row) {
@@ -87,6 +91,21 @@ class ScoredRows {
   std::size_t class_count() const { return count_; }
 
  private:
+  std::pair<Labels, Labels> of_pair(std::size_t label, std::size_t prediction,
+                                    std::span<const std::string_view> pair) {
+    count_ = 2;
+    const auto read = [&](std::size_t column) {
+      Labels out;
+      for (std::size_t row = 0; row < table_.lines.size(); ++row) {
+        const std::string& cell = cells(column)[row];
+        if (cell != "0" && cell != "1" && cell != pair[0] && cell != pair[1])
+          refuse(column, row, text("must be 0 or 1, or ", pair[0], " or ", pair[1]));
+        out.push_back(cell == "1" || cell == pair[1]);
+      }
+      return out;
+    };
+    return {read(label), read(prediction)};
+  }
   [[noreturn]] void refuse(std::size_t column, std::size_t row, std::string_view why) const {
     fail(Fault::Data, "'", path_, "' line ", table_.lines[row], ": '",
          printable(cells(column)[row]), "' in column '", printable(names_[column]), "' ", why,
@@ -107,6 +126,7 @@ constexpr std::array<std::string_view, 5> kParts = {"accuracy", "f1", "matthews"
 struct RowMetric {
   std::string_view name;
   std::vector<Part> parts;
+  std::vector<std::string_view> pair = {};  // its labels, where their order matters
 };
 const std::vector<RowMetric>& label_metrics() {
   static const std::vector<RowMetric> out = {
@@ -117,9 +137,9 @@ const std::vector<RowMetric>& label_metrics() {
       {"spearmanr", {Part::Spearman}},
       {"cola", {Part::Matthews}},
       {"sst2", {Part::Accuracy}},
-      {"mrpc", {Part::Accuracy, Part::F1}},
+      {"mrpc", {Part::Accuracy, Part::F1}, {"not_equivalent", "equivalent"}},
       {"stsb", {Part::Pearson, Part::Spearman}},
-      {"qqp", {Part::Accuracy, Part::F1}},
+      {"qqp", {Part::Accuracy, Part::F1}, {"not_duplicate", "duplicate"}},
       {"mnli", {Part::Accuracy}},
       {"qnli", {Part::Accuracy}},
       {"rte", {Part::Accuracy}},
@@ -159,10 +179,10 @@ NamedMeans scores_of_numbers(ScoredRows& rows, const std::vector<Part>& parts,
   return out;
 }
 
-NamedMeans scores_of_classes(ScoredRows& rows, const std::vector<Part>& parts) {
-  const auto [labels, found] = rows.classes(0, 1);
+NamedMeans scores_of_classes(ScoredRows& rows, const RowMetric& metric) {
+  const auto [labels, found] = rows.classes(0, 1, metric.pair);
   NamedMeans out;
-  for (const Part part : parts) {
+  for (const Part part : metric.parts) {
     const double score = part == Part::Accuracy    ? accuracy_of(labels, found)
                          : part == Part::Matthews  ? matthews_correlation(labels, found)
                          : rows.class_count() == 2 ? f1_of_label(labels, found, 1)
@@ -192,7 +212,7 @@ NamedMeans scores_of_rows(std::string_view metric, const std::string& path,
     ScoredRows rows(path, {columns.label, columns.prediction});
     const bool of_numbers = labels->parts[0] == Part::Pearson || labels->parts[0] == Part::Spearman;
     return of_numbers ? scores_of_numbers(rows, labels->parts, path)
-                      : scores_of_classes(rows, labels->parts);
+                      : scores_of_classes(rows, *labels);
   }
   require(!columns.group.empty(), "metric ", metric, " is of groups of rows; give --group-column ",
           "with what the rows of a group share, as the number of a question");
