@@ -109,8 +109,8 @@ Mean cross_entropy_mean(Value logits, Value labels, Value mask) {
 
 Value unit_rows(Value x) {
   constexpr double kAlmostNone = 1e-12;
-  const Value squares = sum(x * x, -1, KeepDim::Yes);
-  return x * rsqrt(maximum(squares, constant_like(squares, kAlmostNone * kAlmostNone)));
+  const Value rows = in_f32(x), squares = sum(rows * rows, -1, KeepDim::Yes);
+  return rows * rsqrt(maximum(squares, constant_like(squares, kAlmostNone * kAlmostNone)));
 }
 
 Value similarity_logits(Value anchors, const std::vector<Value>& candidates, double scale) {
@@ -118,7 +118,10 @@ Value similarity_logits(Value anchors, const std::vector<Value>& candidates, dou
   std::vector<Value> rows;
   for (const Value& each : candidates) rows.push_back(whole_batch(unit_rows(each)));
   const Value all = rows.size() == 1 ? rows[0] : concat(rows, 0);
-  return matmul(whole_batch(unit_rows(anchors)), all, {.trans_b = true}) * scale;
+  // The cosines are not rounded to 16 bits: near 1, bf16 has one in 256.
+  const Value cosines = anchors.builder().add(kMatmul, {whole_batch(unit_rows(anchors)), all},
+                                              {"b k, n k -> b n", DType::F32});
+  return cosines * scale;
 }
 
 Mean accuracy(Value logits, Value labels) {
