@@ -143,6 +143,35 @@ TEST(Losses, OfNumbersAreOfF32InMixedPrecision) {
   }
 }
 
+/// Of vectors in f16 too: one of a row without a sample is zero, and stays finite; and cosines keep
+/// the digits that tell neighbours apart.
+TEST(Losses, SimilaritiesAreOfF32InMixedPrecision) {
+  Builder builder;
+  const TensorType type{DType::F32, {2, 4}, {}};
+  const Value a = builder.state("a", type, Role::Parameter, {}),
+              b = builder.state("b", type, Role::Parameter, {});
+  builder.output(Output::Kind::Metric, "logits", similarity_logits(a, {b}, 20));
+  const Graph f32 = builder.finish();
+  HostTensor x(DType::F32, {2, 4}), y = x;
+  for (std::int64_t i = 0; i < 4; ++i) {  // the second rows are zero
+    x.set(i, 1);
+    y.set(i, i == 0 ? 1.25 : 1);
+  }
+  for (const DType dtype : {DType::F16, DType::BF16}) {
+    SCOPED_TRACE(text(dtype));
+    Bindings in;
+    for (const auto& [name, value] : {std::pair("a", x), std::pair("b", y)}) {
+      HostTensor copy(dtype, {2, 4});
+      for (std::int64_t i = 0; i < 8; ++i) copy.set(i, value.at(i));
+      in.states.emplace(name, value);
+      in.states.emplace(text(name, ".", dtype), std::move(copy));
+    }
+    const HostTensor got = interpret(compute_in(f32, {.compute = dtype}), in, {})[0];
+    EXPECT_NEAR(got.at(0), 20 * 4.25 / (2 * std::sqrt(4.5625)), 0.05);
+    for (std::int64_t i = 1; i < 4; ++i) EXPECT_EQ(got.at(i), 0);
+  }
+}
+
 TEST(Losses, RefuseChoicesThatMeanNothing) {
   Builder builder;
   const Value x = builder.batch("x", {DType::F32, {4, 3}, {}});

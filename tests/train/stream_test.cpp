@@ -135,6 +135,9 @@ TEST_F(StreamRun, WhatAStreamCannotDoIsRefusedBeforeTraining) {
   EXPECT_NE(refusal(changed).find("shuffle-buffer is 10 there and 11 here"), std::string::npos)
       << refusal(changed);
   std::ofstream(a, std::ios::app) << "{\"text\": \"more\"}\n";
+  changed.shuffle_buffer = 1'000'000'000'000;
+  EXPECT_NE(refusal(changed).find("half of the free memory is"), std::string::npos)
+      << refusal(changed);
   changed.shuffle_buffer = 10;
   EXPECT_NE(refusal(changed).find("the data's digest"), std::string::npos) << refusal(changed);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "tessera/base/proc.h"
 #include "tessera/base/text.h"
 #include "tessera/base/words.h"
 #include "tessera/config/fields/row.h"
@@ -63,7 +64,18 @@ void require_readable(const RunConfig& config, const std::string& path) {
           "does not take; leave stream out");
 }
 
+/// Errors: Fault::Resource: samples that are shuffled together, and those read ahead of them, would
+/// not fit into memory.
+void require_room(const RunConfig& config) {
+  const std::int64_t of_sample = 4 * (config.model.context + 1), most = free_memory_bytes() / 2;
+  if (most > 0 && config.shuffle_buffer > most / (2 * of_sample))
+    fail(Fault::Resource, "shuffle-buffer is ", config.shuffle_buffer, " samples of ",
+         config.model.context, " tokens, which are held twice, and half of the free memory is ",
+         bytes_text(most), "; give at most ", std::max<std::int64_t>(most / (2 * of_sample), 1));
+}
+
 StreamChoice stream_choice(const RunConfig& config) {
+  require_room(config);
   const BlendList blend = parse_blend(config.data);
   for (const std::string& prefix : blend.prefixes)
     require(!IndexedDataset::exists(prefix), "data '", prefix, "' is token files, which are never ",
