@@ -152,7 +152,7 @@ TEST(Losses, SimilaritiesAreOfF32InMixedPrecision) {
               b = builder.state("b", type, Role::Parameter, {});
   builder.output(Output::Kind::Metric, "logits", similarity_logits(a, {b}, 20));
   const Graph f32 = builder.finish();
-  HostTensor x(DType::F32, {2, 4}), y = x;
+  HostTensor x(DType::F32, {2, 4}), y(DType::F32, {2, 4});
   for (std::int64_t i = 0; i < 4; ++i) {  // the second rows are zero
     x.set(i, 1);
     y.set(i, i == 0 ? 1.25 : 1);
