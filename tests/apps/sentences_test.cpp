@@ -109,6 +109,9 @@ TEST_F(SentenceCommand, AFolderOfSentenceTransformersIsWrittenAndRead) {
   EXPECT_EQ(modules[1]["path"], "1_Pooling");
   EXPECT_TRUE(pooling["pooling_mode_cls_token"]);
   EXPECT_FALSE(pooling["pooling_mode_mean_tokens"]);
+  // Texts are cut where predict cuts them: where positions end.
+  const json lengths = json::parse(read(folder_ / "out/sentence_bert_config.json"));
+  EXPECT_EQ(lengths["max_seq_length"], config["max_position_embeddings"]);
   // Its pooling is that of runs from it.
   const std::string from = "--task sentence_embedding --init-from @/out";
   ASSERT_EQ(train("--data @/pairs.tsv", from).code, 0);

@@ -89,7 +89,7 @@ std::map<std::string, std::string> sentence_modules(const ModelConfig& model) {
   const HubJson modules = {module(0, "", "sentence_transformers.models.Transformer"),
                            module(1, kPooling, "sentence_transformers.models.Pooling"),
                            module(2, kNormalize, "sentence_transformers.models.Normalize")};
-  const HubJson lengths = {{"max_seq_length", model.context}, {"do_lower_case", false}};
+  const HubJson lengths = {{"max_seq_length", model.most_positions()}, {"do_lower_case", false}};
   return {{kModules, modules.dump(2) + "\n"},
           {kLengths, lengths.dump(2) + "\n"},
           {text(kPooling, "/", kConfig), pooling.dump(2) + "\n"},
