@@ -169,6 +169,12 @@ def identity(x: Value) -> Value:
     return one("identity", x=x)
 
 
+def whole_batch(x: Value) -> Value:
+    """The same value [b, ...], whose rows may be mixed by what follows, also in micro-batches: a loss that compares
+    samples reads them through it."""
+    return one("whole_batch", x=x)
+
+
 def stop_gradient(x: Value) -> Value:
     """The same value, through which no gradient flows."""
     return one("stop_gradient", x=x)

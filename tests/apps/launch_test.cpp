@@ -131,7 +131,7 @@ TEST(Launch, EveryCommandOfRanks) {
     EXPECT_NE(err.str().find("--no-such-flag"), std::string::npos) << name << err.str();
     EXPECT_EQ(err.str().find("unknown flag --secret-file"), std::string::npos) << name << err.str();
   }
-  EXPECT_EQ(commands_on_ranks().size(), 6u);
+  EXPECT_EQ(commands_on_ranks().size(), 8u);
 }
 
 TEST(Launch, AProgramIsARankByItsPath) {
@@ -164,14 +164,13 @@ TEST(Launch, WhatIsRefused) {
       {"-n", "-n needs a value; see tessera launch --help"},
       {"-n 2", "launch: no command; tessera launch -n 2 -- train ..."},
       {"-n 2 launch -n 2 train",
-       "launch: 'launch' does not run on ranks, only train, sample, predict, evaluate, "
-       "verify, "
-       "doctor do, and programs that call Tessera, like python3 train.py; run it without launch"},
+       "launch: 'launch' does not run on ranks, only train, sample, chat, serve, predict, "
+       "evaluate, verify, doctor do, and programs that call Tessera, like python3 train.py; run it "
+       "without launch"},
       {"-n 2 inspect runs/first",
-       "launch: 'inspect' does not run on ranks, only train, sample, predict, "
-       "evaluate, "
-       "verify, "
-       "doctor do, and programs that call Tessera, like python3 train.py; run it without launch"},
+       "launch: 'inspect' does not run on ranks, only train, sample, chat, serve, predict, "
+       "evaluate, verify, doctor do, and programs that call Tessera, like python3 train.py; run it "
+       "without launch"},
       {"-n 2 --backend nccl train", "--backend: 'nccl' is none of auto, mpi, tcp"},
       {"-n 2 --backend tcp --hostfile h train",
        "launch: --backend tcp starts ranks on this machine; leave --hostfile to mpirun, or start "

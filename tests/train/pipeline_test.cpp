@@ -168,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(
         PipelineCase{"PreferencesOne3Dp2Zero1", "gpt2-preferences", "1f1b", 3, 1, cut(3, 2, 1, 1)},
         PipelineCase{"PreferencesZbVTp2", "llama-preferences", "zb-v", 2, 2, cut(4, 1, 2)},
         PipelineCase{"AdaptedInterleaved2Zero3", "llama-adapted", "interleaved", 2, 2,
-                     cut(4, 2, 1, 3)},
+                     cut(2, 2, 1, 3)},
         PipelineCase{"BertGpipe2", "bert", "gpipe", 2, 1, cut(4)},
         PipelineCase{"PanguOne2Tp2", "pangu", "1f1b", 2, 1, cut(4, 1, 2)},
         PipelineCase{"VitOne2Tp2", "vit", "1f1b", 2, 1, cut(4, 1, 2)},

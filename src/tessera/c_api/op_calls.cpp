@@ -136,6 +136,7 @@ constexpr GraphCall kOpCalls[] = {
     {"cast", "x dtype",
      [](CallArguments& c) -> Values { return {cast(c.value("x"), c.need<DType>("dtype"))}; }},
     {"identity", "x", [](CallArguments& c) -> Values { return {identity(c.value("x"))}; }},
+    {"whole_batch", "x", [](CallArguments& c) -> Values { return {whole_batch(c.value("x"))}; }},
     {"stop_gradient", "x",
      [](CallArguments& c) -> Values { return {stop_gradient(c.value("x"))}; }},
     {"constant", "value dtype=\"f32\"",
