@@ -59,7 +59,7 @@ if command -v script >/dev/null; then
     >"$folder/log" 2>&1 || wrong "training a loop ends with $?"
   mkfifo "$folder/keys"
   # What a script starts by & ignores SIGINT.
-  env --default-signal=INT script -qc "'$tessera' chat '$folder/loop' --temperature 0 --tokens 100000000 --threads 1" /dev/null \
+  env --default-signal=INT script -qec "'$tessera' chat '$folder/loop' --temperature 0 --tokens 100000000 --threads 1" /dev/null \
     <"$folder/keys" >"$folder/out" 2>&1 &
   terminal=$!
   exec 3>"$folder/keys"
@@ -80,8 +80,10 @@ if command -v script >/dev/null; then
   printf '\003' >&3
   until_so "Ctrl-C at the prompt does not end the command" gone
   exec 3>&-
-  kill $terminal 2>/dev/null || true
-  wait $terminal || true
+  gone || kill $terminal
+  code=0
+  wait $terminal || code=$?
+  [ $code = 130 ] || wrong "after Ctrl-C at the prompt the command ends with $code, not 130 as of SIGINT"
 fi
 rm "$folder/model/chat_template.jinja"
 refused "the tokenizer has no chat template" "$folder/model"

@@ -118,6 +118,10 @@ TEST_F(SentenceCommand, AFolderOfSentenceTransformersIsWrittenAndRead) {
   EXPECT_NE(read(folder_ / "run/config.toml").find("sentence-pooling = \"cls\""),
             std::string::npos);
   // A module that would make other vectors is refused, by those who read vectors.
+  const std::string kept = read(folder_ / "out/sentence_bert_config.json");
+  std::ofstream(folder_ / "out/sentence_bert_config.json") << R"({"do_lower_case": true})";
+  EXPECT_NE(train("--data @/pairs.tsv", from).err.find("do_lower_case"), std::string::npos);
+  std::ofstream(folder_ / "out/sentence_bert_config.json") << kept;
   json others = modules;
   others[2]["type"] = "sentence_transformers.models.Dense";
   std::ofstream(folder_ / "out/modules.json") << others.dump();

@@ -6,7 +6,7 @@ tessera=$1
 golden=$(cd "$(dirname "${BASH_SOURCE[0]}")/../golden/chat" && pwd)
 folder=$(mktemp -d)
 server=
-trap 'if [ -n "$server" ]; then kill -9 $server 2>/dev/null || true; fi; rm -rf "$folder"' EXIT
+trap 'if kill -0 "$server" 2>/dev/null; then kill -9 "$server"; fi; rm -rf "$folder"' EXIT
 failures=0
 wrong() { echo "serve_test: $*" >&2; failures=$((failures + 1)); }
 
@@ -48,23 +48,28 @@ start() {  # PATH FLAG...
   exit 1
 }
 stop() {  # SIGNAL
-  kill -"$1" $server || true  # it may have ended
+  kill -"$1" $server || wrong "the server has ended before SIG$1"
+  ends "$1"
+}
+ends() {  # SIGNAL, that it has got
   local code=0
   wait $server || code=$?
   [ $code = 0 ] || wrong "after SIG$1 the server ends with $code: $(cat "$folder/log")"
   server=
 }
+never_ends='<the answer does not end>'
 say() {  # BYTES: what the server answers
   exec 4<>"/dev/tcp/127.0.0.1/$port"
-  printf '%b' "$1" >&4 || true
-  timeout 30 cat <&4 || true
+  printf '%b' "$1" >&4
+  timeout 30 cat <&4 || echo "$never_ends"
   exec 4<&- 4>&-
 }
 get() { say "GET $1 HTTP/1.1\r\nHost: localhost\r\n\r\n"; }
 post() {  # PATH JSON [FIELD]: it has neither % nor a backslash
   say "POST $1 HTTP/1.1\r\nHost: localhost\r\n${3-}Content-Length: ${#2}\r\n\r\n$2"
 }
-shows() {  # WHAT EXPECTED ANSWER: the answer has these words
+shows() {  # WHAT EXPECTED ANSWER: the answer has these words, and an end
+  ! grep -qF -- "$never_ends" <<<"$3" || wrong "$1: $3"
   grep -qF -- "$2" <<<"$3" || wrong "$1 is not $2 but: $3"
 }
 value() { sed -n 's/.*"'"$1"'":"\([^"]*\)".*/\1/p' | tr -d '\n'; }  # of all lines, joined
@@ -181,7 +186,7 @@ begin_long
 kill -TERM $server
 shows "a text when the server ends" '"message":"the server is ending","type":"server_error"' "$(timeout 30 cat <&5)"
 exec 5<&- 5>&-
-stop TERM 2>/dev/null
+ends TERM
 
 refuses() {  # MESSAGE FLAG...
   local message=$1

@@ -16,6 +16,7 @@
 #include "tessera/base/text.h"
 #include "tessera/data/dataset.h"
 #include "tessera/data/dialogue_rows.h"
+#include "tessera/data/encoded_lines.h"
 #include "tessera/files/file.h"
 #include "tessera/tokenizers/tokenizer.h"
 #include "tessera/tokenizers/vocabulary.h"
@@ -264,7 +265,7 @@ TEST(Dialogues, OfAFileStayInOrder) {
   EXPECT_EQ(data.texts().rows.train, 1800);
   EXPECT_TRUE(std::ranges::equal(data.texts().tokens.all(), ids));
   EXPECT_EQ(data.texts().counts, counts);
-  EXPECT_EQ(data.digest, dialogues_digest(choice));
+  EXPECT_EQ(data.digest, lines_digest(choice));
   {
     std::ofstream file(folder / "a.jsonl");
     for (int i = 0; i < 2000; ++i) file << (i == 1500 || i == 1990 ? "{}" : line(i)) << "\n";

@@ -8,6 +8,7 @@
 #include "tessera/base/text.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/rank_group.h"
+#include "train/chat_tokenizer.h"
 #include "train/tiny_run.h"
 
 namespace tessera {
@@ -16,12 +17,7 @@ namespace {
 class DialogueRun : public TrainerTest {
  protected:
   DialogueRun() {
-    namespace fs = std::filesystem;
-    const std::string golden = repo_file("tests/golden/chat");
-    fs::create_directory(folder_ + "/tokenizer");
-    for (const char* const name : {"tokenizer.json", "tokenizer_config.json"})
-      fs::copy_file(golden + "/byte_level/" + name, folder_ + "/tokenizer/" + name);
-    fs::copy_file(golden + "/chatml.jinja", folder_ + "/tokenizer/chat_template.jinja");
+    chat_tokenizer_in(folder_);
     std::ofstream rows(folder_ + "/chat.jsonl"), pairs(folder_ + "/pairs.jsonl");
     for (int i = 0; i < 40; ++i) {
       nlohmann::json messages = nlohmann::json::array();

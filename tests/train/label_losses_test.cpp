@@ -11,11 +11,7 @@
 #include "tessera/files/safetensors.h"
 #include "tessera/models/family.h"
 #include "tessera/models/task_kind.h"
-#include "tessera/plan/compile.h"
-#include "tessera/runtime/executor.h"
-#include "tessera/train/step.h"
-#include "train/executor_states.h"
-#include "train/golden_run.h"
+#include "train/golden_losses.h"
 
 namespace tessera {
 namespace {
@@ -49,8 +45,6 @@ class LabelLosses : public testing::TestWithParam<LabelLossCase> {
                   .at(text(GetParam().family, "_classes"))
                   .at(GetParam().golden)
                   .get<std::vector<double>>();
-    recipe_ = golden_recipe();
-    recipe_.schedule = {ScheduleKind::Cosine, 1e-3, 1e-4, 3, 20};
   }
 
   Bindings parameters(const Graph& graph) const {
@@ -89,11 +83,15 @@ class LabelLosses : public testing::TestWithParam<LabelLossCase> {
     return out;
   }
 
+  GoldenLosses golden() const {
+    return {model_, task_, losses_, [this](const Graph& graph) { return parameters(graph); },
+            [this](std::int64_t step) { return batch(step); }};
+  }
+
   SafetensorsFile file_;
   ModelConfig model_;
   Task task_;
   std::vector<double> losses_;
-  OptimizerConfig recipe_;
 
  private:
   /// Of a classifier with fewer rows than the file's.
@@ -104,38 +102,10 @@ class LabelLosses : public testing::TestWithParam<LabelLossCase> {
   }
 };
 
-TEST_P(LabelLosses, AreThoseOfTransformersOnEveryMesh) {
-  ASSERT_EQ(losses_.size(), 20U);
-  const Graph graph = train_step(task_, recipe_, 4);
-  for (const GoldenMesh& mesh : kGoldenMeshes) {
-    SCOPED_TRACE(mesh.name);
-    Bindings in = parameters(graph);
-    const GoldenRun run(graph, mesh, model_);
-    for (std::int64_t step = 0; step < 20; ++step) {
-      for (const auto& [name, tensor] : batch(step)) in.batch[name] = tensor;
-      const double loss = losses_[static_cast<std::size_t>(step)];
-      // Both in f64, from weights and labels of f32.
-      EXPECT_NEAR(run(in).at("loss").at(0), loss, 2e-6 * loss) << "step " << step;
-    }
-  }
-}
+TEST_P(LabelLosses, AreThoseOfTransformersOnEveryMesh) { golden().expect_on(kGoldenMeshes); }
 
 TEST_P(LabelLosses, OfF32AreNear) {
-  const Graph graph = train_step(task_, recipe_, 4);
-  for (const std::int64_t microbatches : {1, 4}) {
-    SCOPED_TRACE(microbatches);
-    const std::unique_ptr<Device> device = make_cpu_device({2, -1});
-    Executor executor(compile({{"train", graph, one_device(microbatches)}}, *device), *device);
-    set_states(executor, graph, parameters(graph));
-    for (std::int64_t step = 0; step < 20; ++step) {
-      executor.run("train", [&](BatchInputs& in) {
-        for (const auto& [name, tensor] : batch(step))
-          std::ranges::copy(tensor.bytes(), in.fill(name, tensor.dtype()).begin());
-      });
-      const double loss = losses_[static_cast<std::size_t>(step)];
-      EXPECT_NEAR(executor.scalar("train", "loss"), loss, 1e-5 * loss) << "step " << step;
-    }
-  }
+  golden().expect_in_f32(std::array<std::int64_t, 2>{1, 4}, 1e-5);
 }
 
 /// A row that is no sample does not count, whatever is predicted of it.

@@ -19,6 +19,7 @@
 #include "tessera/files/safetensors.h"
 #include "tessera/models/adapters.h"
 #include "tessera/pretrained/pretrained_model.h"
+#include "train/chat_tokenizer.h"
 #include "train/golden_run.h"
 #include "train/tiny_run.h"
 
@@ -131,12 +132,7 @@ constexpr const char* kTiny[] = {"gpt2-tiny", "llama-tiny"};
 class PreferenceRun : public TrainerTest {
  protected:
   PreferenceRun() {
-    namespace fs = std::filesystem;
-    const std::string golden = repo_file("tests/golden/chat");
-    fs::create_directory(folder_ + "/tokenizer");
-    for (const char* const name : {"tokenizer.json", "tokenizer_config.json"})
-      fs::copy_file(golden + "/byte_level/" + name, folder_ + "/tokenizer/" + name);
-    fs::copy_file(golden + "/chatml.jinja", folder_ + "/tokenizer/chat_template.jinja");
+    chat_tokenizer_in(folder_);
     std::ofstream texts(folder_ + "/texts.jsonl"), lists(folder_ + "/lists.jsonl");
     for (int i = 0; i < 24; ++i) {
       const std::string question = text("what is ", i, "?"), right = std::to_string(i),

@@ -10,11 +10,7 @@
 #include "tessera/base/text.h"
 #include "tessera/files/safetensors.h"
 #include "tessera/models/family.h"
-#include "tessera/plan/compile.h"
-#include "tessera/runtime/executor.h"
-#include "tessera/train/step.h"
-#include "train/executor_states.h"
-#include "train/golden_run.h"
+#include "train/golden_losses.h"
 
 namespace tessera {
 namespace {
@@ -45,8 +41,6 @@ class SentenceLosses : public testing::TestWithParam<SentenceCase> {
                   .at(text(GetParam().family, "_classes"))
                   .at(GetParam().golden)
                   .get<std::vector<double>>();
-    recipe_ = golden_recipe();
-    recipe_.schedule = {ScheduleKind::Cosine, 1e-3, 1e-4, 3, 20};
   }
 
   Bindings parameters(const Graph& graph) const {
@@ -75,47 +69,25 @@ class SentenceLosses : public testing::TestWithParam<SentenceCase> {
     return out;
   }
 
+  GoldenLosses golden() const {
+    return {model_, task_, losses_, [this](const Graph& graph) { return parameters(graph); },
+            [this](std::int64_t step) { return batch(step); }};
+  }
+
   SafetensorsFile file_;
   ModelConfig model_;
   Task task_;
   std::vector<double> losses_;
-  OptimizerConfig recipe_;
 };
 
 TEST_P(SentenceLosses, AreTheirsOnEveryMesh) {
-  ASSERT_EQ(losses_.size(), 20U);
-  const Graph graph = train_step(task_, recipe_, 4);
   std::vector<GoldenMesh> meshes(std::begin(kGoldenMeshes), std::end(kGoldenMeshes));
   meshes.push_back({"dp 2, micro-batches of 1", parallel_of(2, 1, 1, false, 1, 2)});
-  for (const GoldenMesh& mesh : meshes) {
-    SCOPED_TRACE(mesh.name);
-    Bindings in = parameters(graph);
-    const GoldenRun run(graph, mesh, model_);
-    for (std::int64_t step = 0; step < 20; ++step) {
-      for (const auto& [name, tensor] : batch(step)) in.batch[name] = tensor;
-      const double loss = losses_[static_cast<std::size_t>(step)];
-      // Both in f64, from weights of f32.
-      EXPECT_NEAR(run(in).at("loss").at(0), loss, 2e-6 * loss) << "step " << step;
-    }
-  }
+  golden().expect_on(meshes);
 }
 
 TEST_P(SentenceLosses, OfF32AreNear) {
-  const Graph graph = train_step(task_, recipe_, 4);
-  for (const std::int64_t microbatches : {1, 2, 4}) {
-    SCOPED_TRACE(microbatches);
-    const std::unique_ptr<Device> device = make_cpu_device({2, -1});
-    Executor executor(compile({{"train", graph, one_device(microbatches)}}, *device), *device);
-    set_states(executor, graph, parameters(graph));
-    for (std::int64_t step = 0; step < 20; ++step) {
-      executor.run("train", [&](BatchInputs& in) {
-        for (const auto& [name, tensor] : batch(step))
-          std::ranges::copy(tensor.bytes(), in.fill(name, tensor.dtype()).begin());
-      });
-      const double loss = losses_[static_cast<std::size_t>(step)];
-      EXPECT_NEAR(executor.scalar("train", "loss"), loss, 2e-5 * loss) << "step " << step;
-    }
-  }
+  golden().expect_in_f32(std::array<std::int64_t, 3>{1, 2, 4}, 2e-5);
 }
 
 /// A row that is no sample is no candidate, and does not count.

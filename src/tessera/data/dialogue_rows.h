@@ -15,7 +15,4 @@ namespace tessera {
 Dataset load_dialogues(const RowsChoice& choice, const Vocabulary& vocabulary);
 Dataset load_dialogues(const RowsChoice& choice, const VocabularyChoice& vocabulary);
 
-/// Dataset::digest of them, without a vocabulary.
-std::string dialogues_digest(const RowsChoice& choice);
-
 }  // namespace tessera

@@ -1,11 +1,13 @@
 #include "tessera/data/encoded_lines.h"
 
+#include <algorithm>
 #include <span>
 #include <utility>
 
-#include "tessera/base/error.h"
+#include "tessera/base/cores.h"
+#include "tessera/base/counted.h"
 #include "tessera/base/hash.h"
-#include "tessera/base/text.h"
+#include "tessera/token_files/in_order.h"
 
 namespace tessera {
 
@@ -26,6 +28,14 @@ void append_lines(const EncodedLines& from, std::int64_t first, std::int64_t las
     to.ends.push_back(from.ends[static_cast<std::size_t>(i)] + shift);
 }
 
+/// Dataset::digest is of the lines.
+void add_to(StreamHash& hash, const LineBlock& block) {
+  for_each_line(block, [&](std::string_view line, const LinePlace&) {
+    hash.update(text(line.size(), ":"));
+    hash.update(line);
+  });
+}
+
 }  // namespace
 
 void EncodedLines::add(const DialogueTokens& text) {
@@ -34,23 +44,69 @@ void EncodedLines::add(const DialogueTokens& text) {
   ends.push_back(std::ssize(ids));
 }
 
-std::string each_data_line(
-    const std::vector<std::string>& paths, std::vector<TextFile>& files,
-    const std::function<void(std::string_view line, const LinePlace& place)>& take) {
+bool fits(DialogueTokens& made, const DialogueRules& rules, const std::string& what,
+          std::string_view these) {
+  const auto most =
+      static_cast<std::size_t>(rules.context) + 1;  // the last token is only predicted
+  if (rules.context > 0 && made.ids.size() > most) {
+    if (!rules.cut_long)
+      fail(Fault::Data, what, " has ", made.ids.size(), " tokens, more than the ", most,
+           " that the context of ", rules.context, " holds; give a larger context (--seq-length), ",
+           "leave the line out, or cut ", these, " with --long-dialogues cut");
+    made.ids.resize(most);
+    made.counts.resize(most);
+  }
+  return made.counts.size() > 1 && std::count(made.counts.begin() + 1, made.counts.end(), 1) > 0;
+}
+
+EncodedLines encode_lines(const std::vector<std::string>& paths, std::int64_t columns,
+                          const std::function<EncodeLine()>& encoder) {
+  constexpr std::int64_t kBlockBytes = 1 << 18;
+  EncodedLines out{.columns = columns};
   StreamHash hash;
   for (const std::string& path : text_files(paths)) {
-    LineBlocks blocks(std::span(&path, 1));
-    LineBlock block;
-    while (blocks.next(block)) {
-      for_each_line(block, [&](std::string_view line, const LinePlace& place) {
-        hash.update(text(line.size(), ":"));
-        hash.update(line);
-        take(line, place);
-      });
-    }
-    files.push_back({path, blocks.bytes(), 0, 0});
+    LineBlocks blocks(std::span(&path, 1), kBlockBytes);
+    const std::int64_t most = 1 + blocks.bytes() / kBlockBytes;
+    in_order<LineBlock, EncodedLines>(
+        static_cast<std::size_t>(std::min<std::int64_t>(num_usable_cores(), most)),
+        [&](LineBlock& block) { return blocks.next(block); },
+        [&](const LineBlock& block) {
+          EncodedLines made{.columns = columns};
+          const EncodeLine encode = encoder();
+          for_each_line(block, [&](std::string_view line, const LinePlace& place) {
+            encode(line, place, made);
+          });
+          return made;
+        },
+        [&](const LineBlock& block, const EncodedLines& made) {
+          add_to(hash, block);
+          append_lines(made, 0, made.rows(), out);
+          out.cut += made.cut;
+          out.without_answer += made.without_answer;
+          out.same += made.same;
+        });
+    out.files.push_back({path, blocks.bytes(), 0, 0});
   }
+  out.digest = hash.text();
+  return out;
+}
+
+std::string lines_digest(const RowsChoice& choice) {
+  const std::vector<std::string> paths = text_files(choice.paths);
+  StreamHash hash;
+  LineBlocks blocks(paths);
+  for (LineBlock block; blocks.next(block);) add_to(hash, block);
   return hash.text();
+}
+
+std::string notice_of_cut(const EncodedLines& given, const EncodedLines& apart,
+                          std::string_view what) {
+  const std::int64_t cut = given.cut + apart.cut,
+                     left_out = given.without_answer + apart.without_answer;
+  if (cut == 0) return "";
+  return text(
+      counted(cut, what), cut == 1 ? " is" : " are", " longer than the context and cut",
+      left_out == 0 ? "" : text(", of which ", left_out, " have no answer left and are left out"));
 }
 
 Texts texts_of_rows(const RowsChoice& choice, const EncodedLines& given, const EncodedLines& apart,

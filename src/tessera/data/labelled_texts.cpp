@@ -2,14 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 
-#include "tessera/base/counted.h"
 #include "tessera/base/error.h"
-#include "tessera/base/text.h"
-#include "tessera/data/dataset.h"
-#include "tessera/data/part_order.h"
-#include "tessera/files/part_text.h"
+#include "tessera/data/row_order.h"
 #include "tessera/tensor/ignored_label.h"
 
 namespace tessera {
@@ -30,10 +25,15 @@ class LabelledTexts final : public Samples {
   LabelledTexts(const Dataset& data, DataPart part, const LabelledTextsOptions& options)
       : texts_(data.texts()),
         options_(options),
-        trains_(part == DataPart::Train),
-        first_row_(trains_ ? 0 : texts_.rows.train),
         unlabelled_(options.frame),
-        order_(part, lengths_of(data), options.seed, options.most, options.buckets) {
+        order_(texts_, part,
+               {.context = options.context,
+                .around = options.frame.around(static_cast<std::size_t>(texts_.rows.columns)),
+                .seed = options.seed,
+                .most = options.most,
+                .buckets = options.buckets},
+               [&](std::int64_t row) { return sample_length(data, options.frame, row); }) {
+    check(std::ssize(texts_.labels) == texts_.rows.rows(), "labels of rows");
     for (std::vector<FramePart>* parts : {&unlabelled_.single, &unlabelled_.pair}) {
       for (FramePart& part : *parts) part.id = kIgnoredLabel;
     }
@@ -45,15 +45,7 @@ class LabelledTexts final : public Samples {
     return order_.bucket_length(first);
   }
 
-  std::string notice() const override {
-    const std::string cut =
-        cut_ == 0 ? ""
-                  : text(counted(cut_, "sample"), part_text(trains_, texts_.rows.train > 0), " ",
-                         cut_ == 1 ? "is" : "are", " longer than the context of ", options_.context,
-                         " tokens, and cut");
-    const std::string buckets = order_.notice(used_);
-    return text(cut, cut.empty() || buckets.empty() ? "" : "; ", buckets);
-  }
+  std::string notice() const override { return order_.notice(); }
 
   void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
     const std::span<std::int32_t> ids = batch.fill_with<std::int32_t>("ids", options_.pad);
@@ -63,9 +55,8 @@ class LabelledTexts final : public Samples {
     if (options_.last) last = batch.fill_with<std::int32_t>("last", 0);
     const std::int64_t width = std::ssize(ids) / count;  // the context, or the length of a bucket
     for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t item = order_.item(first + i);
-      if (item < 0) continue;
-      const std::int64_t row = first_row_ + item;
+      const std::int64_t row = order_.row(first + i);
+      if (row < 0) continue;
       const FramedTexts sample = sample_of(row, width);
       const auto at = static_cast<std::size_t>(i * width);
       std::ranges::copy(sample.ids, ids.subspan(at).begin());
@@ -78,21 +69,21 @@ class LabelledTexts final : public Samples {
   }
 
  private:
-  const RowLabel& label_of(std::int64_t item) const {
-    return texts_.labels[static_cast<std::size_t>(first_row_ + item)];
+  const RowLabel& label_of(std::int64_t row) const {
+    return texts_.labels[static_cast<std::size_t>(row)];
   }
   void fill_labels(std::int64_t first, std::int64_t count, std::int64_t width,
                    BatchInputs& batch) const {
     const std::span<std::int32_t> out = batch.fill_with<std::int32_t>("labels", kIgnoredLabel);
     for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t item = order_.item(first + i);
-      if (item < 0) continue;
-      if (const WordLabels* const words = label_of(item).words()) {
+      const std::int64_t row = order_.row(first + i);
+      if (row < 0) continue;
+      if (const WordLabels* const words = label_of(row).words()) {
         const std::span<const std::int32_t> of_tokens = words->of_tokens;
         std::ranges::copy(framed(unlabelled_, std::span(&of_tokens, 1), width).ids,
                           out.subspan(static_cast<std::size_t>(i * width)).begin());
       } else {
-        out[static_cast<std::size_t>(i)] = label_of(item).number();
+        out[static_cast<std::size_t>(i)] = label_of(row).number();
       }
     }
   }
@@ -100,35 +91,12 @@ class LabelledTexts final : public Samples {
     const std::span<float> out = batch.fill_with<float>("labels", kIgnoredNumber);
     const auto each = static_cast<std::size_t>(options_.numbers);
     for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t item = order_.item(first + i);
-      if (item < 0 || label_of(item).none()) continue;
+      const std::int64_t row = order_.row(first + i);
+      if (row < 0 || label_of(row).none()) continue;
       const std::span<float> of_row = out.subspan(static_cast<std::size_t>(i) * each, each);
       std::ranges::fill(of_row, 0.0F);
-      std::ranges::copy(label_of(item).numbers(), of_row.begin());
+      std::ranges::copy(label_of(row).numbers(), of_row.begin());
     }
-  }
-  /// Of the rows of the part, within the context; counts those that are cut.
-  std::vector<std::int64_t> lengths_of(const Dataset& data) {
-    const std::int64_t rows = texts_.rows.rows(), end = trains_ ? texts_.rows.train : rows;
-    check(std::ssize(texts_.labels) == rows, "labels of rows");
-    if (first_row_ == end)
-      fail(Fault::Data, "the ", trains_ ? "training" : "held-out", " part of ",
-           name_of_part(texts_, trains_ ? DataPart::Train : DataPart::Valid),
-           " has no row; give more rows", trains_ ? "" : ", or hold out more of them");
-    const std::int64_t around =
-        options_.frame.around(static_cast<std::size_t>(texts_.rows.columns));
-    if (options_.context <= around)
-      fail(Fault::Usage, "context is ", options_.context, ", which leaves no room for text beside ",
-           "the ", around, " special tokens of a sample; give a context of ", around + 1,
-           " or more");
-    std::vector<std::int64_t> out;
-    for (std::int64_t row = first_row_; row < end; ++row) {
-      const std::int64_t length = sample_length(data, options_.frame, row);
-      cut_ += length > options_.context;
-      out.push_back(std::min(length, options_.context));
-      used_ += out.back();
-    }
-    return out;
   }
   FramedTexts sample_of(std::int64_t row, std::int64_t width) const {
     std::array<std::span<const std::int32_t>, 2> texts;
@@ -145,10 +113,8 @@ class LabelledTexts final : public Samples {
 
   const Texts& texts_;
   LabelledTextsOptions options_;
-  bool trains_;
-  std::int64_t first_row_, cut_ = 0, used_ = 0;
   TextFrame unlabelled_;  // as that of options_, with kIgnoredLabel in place of its tokens
-  PartOrder order_;
+  RowOrder order_;
 };
 
 }  // namespace

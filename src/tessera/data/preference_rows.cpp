@@ -1,6 +1,7 @@
 #include "tessera/data/preference_rows.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <variant>
 
@@ -13,12 +14,6 @@
 namespace tessera {
 
 namespace {
-
-struct EncodedPreferences {
-  EncodedLines rows = {.columns = 2};
-  std::int64_t cut = 0, without_answer = 0;  // the second left out, as their answers were cut off
-  std::int64_t same = 0;                     // both answers are the same
-};
 
 /// Turns answers with their prompts into tokens.
 class AnswerEncoder {
@@ -63,29 +58,15 @@ class AnswerEncoder {
   std::optional<DialogueEncoder> dialogues_;
 };
 
-/// Cuts what is too long, where that is not refused; false: no answer is left.
-bool fits(DialogueTokens& made, const char* key, const DialogueRules& rules, bool& cut) {
-  const auto most =
-      static_cast<std::size_t>(rules.context) + 1;  // the last token is only predicted
-  if (rules.context > 0 && made.ids.size() > most) {
-    if (!rules.cut_long)
-      fail(Fault::Data, "the prompt with the answer in \"", key, "\" has ", made.ids.size(),
-           " tokens, more than the ", most, " that the context of ", rules.context,
-           " holds; give a larger context (--seq-length), leave the line out, or cut such answers ",
-           "with --long-dialogues cut");
-    made.ids.resize(most);
-    made.counts.resize(most);
-    cut = true;
-  }
-  return std::count(made.counts.begin() + 1, made.counts.end(), 1) > 0;
-}
-
 void add_preference(const Preference& given, AnswerEncoder& encoder, const DialogueRules& rules,
-                    EncodedPreferences& out) {
+                    EncodedLines& out) {
   DialogueTokens chosen = encoder.encode(given.chosen), rejected = encoder.encode(given.rejected);
-  bool cut = false;
-  const bool has_chosen = fits(chosen, "chosen", rules, cut),
-             has_rejected = fits(rejected, "rejected", rules, cut);
+  const auto whole = chosen.ids.size() + rejected.ids.size();
+  const auto fits_in = [&](DialogueTokens& made, const char* key) {
+    return fits(made, rules, text("the prompt with the answer in \"", key, "\""), "such answers");
+  };
+  const bool has_chosen = fits_in(chosen, "chosen"), has_rejected = fits_in(rejected, "rejected"),
+             cut = chosen.ids.size() + rejected.ids.size() < whole;
   out.cut += cut;
   if (!has_chosen || !has_rejected) {
     if (!cut)
@@ -95,36 +76,29 @@ void add_preference(const Preference& given, AnswerEncoder& encoder, const Dialo
     return;
   }
   out.same += given.same;
-  out.rows.add(chosen);
-  out.rows.add(rejected);
+  out.add(chosen);
+  out.add(rejected);
 }
 
-EncodedPreferences encode_preferences(const std::vector<std::string>& paths,
-                                      const RowsChoice& choice, const Tokenizer& tokenizer) {
-  EncodedPreferences out;
-  AnswerEncoder encoder(tokenizer, choice.dialogues);
-  const auto take = [&](std::string_view line, const LinePlace& place) {
-    const Preference preference = preference_of(line, place);
-    try {
-      add_preference(preference, encoder, choice.dialogues, out);
-    } catch (const Error& error) {
-      throw Error(error.fault(), text("'", *place.path, "' line ", place.line, ": ", error.what()));
-    }
-  };
-  out.rows.digest = each_data_line(paths, out.rows.files, take);
-  return out;
+EncodedLines encode_preferences(const std::vector<std::string>& paths, const RowsChoice& choice,
+                                const Tokenizer& tokenizer) {
+  return encode_lines(paths, 2, [&]() -> EncodeLine {
+    const auto encoder = std::make_shared<AnswerEncoder>(tokenizer, choice.dialogues);
+    return [&rules = choice.dialogues, encoder](std::string_view line, const LinePlace& place,
+                                                EncodedLines& out) {
+      const Preference preference = preference_of(line, place);
+      at_place(place, [&] { add_preference(preference, *encoder, rules, out); });
+    };
+  });
 }
 
-std::string notice_of(std::int64_t cut, std::int64_t left_out, std::int64_t same) {
-  std::vector<std::string> out;
-  if (cut > 0)
-    out.push_back(text(
-        counted(cut, "preference"), cut == 1 ? " is" : " are", " longer than the context and cut",
-        left_out == 0 ? ""
-                      : text(", of which ", left_out, " have no answer left and are left out")));
+std::string notice_of(const EncodedLines& given, const EncodedLines& apart) {
+  const std::int64_t same = given.same + apart.same;
+  std::vector<std::string> out = {notice_of_cut(given, apart, "preference")};
   if (same > 0)
     out.push_back(text(counted(same, "preference"), same == 1 ? " has" : " have",
                        " the same answer as chosen and rejected, which teaches nothing"));
+  std::erase(out, "");
   return join(out, "; ");
 }
 
@@ -134,15 +108,14 @@ Dataset load_preferences(const RowsChoice& choice, const Vocabulary& vocabulary)
   const Tokenizer* const tokenizer = vocabulary.made_elsewhere();
   require(tokenizer != nullptr, "preferences are written in the tokens of a tokenizer; give a ",
           "model's folder with --init-from, or a tokenizer with --tokenizer-name-or-path");
-  EncodedPreferences given = encode_preferences(choice.paths, choice, *tokenizer), apart;
+  EncodedLines given = encode_preferences(choice.paths, choice, *tokenizer), apart;
   if (!choice.valid_paths.empty())
     apart = encode_preferences(choice.valid_paths, choice, *tokenizer);
   return {.vocabulary = vocabulary,
-          .content = texts_of_rows(choice, given.rows, apart.rows, "preference"),
-          .digest = given.rows.digest,
-          .held_out_digest = apart.rows.digest,
-          .notice = notice_of(given.cut + apart.cut, given.without_answer + apart.without_answer,
-                              given.same + apart.same)};
+          .content = texts_of_rows(choice, given, apart, "preference"),
+          .digest = given.digest,
+          .held_out_digest = apart.digest,
+          .notice = notice_of(given, apart)};
 }
 
 Dataset load_preferences(const RowsChoice& choice, const VocabularyChoice& vocabulary) {
@@ -151,11 +124,6 @@ Dataset load_preferences(const RowsChoice& choice, const VocabularyChoice& vocab
           "; give a model's folder with --init-from, or a tokenizer with ",
           "--tokenizer-name-or-path");
   return load_preferences(choice, Vocabulary::of(vocabulary, ""));
-}
-
-std::string preferences_digest(const RowsChoice& choice) {
-  std::vector<TextFile> files;
-  return each_data_line(choice.paths, files, [](std::string_view, const LinePlace&) {});
 }
 
 }  // namespace tessera

@@ -18,7 +18,4 @@ namespace tessera {
 Dataset load_preferences(const RowsChoice& choice, const Vocabulary& vocabulary);
 Dataset load_preferences(const RowsChoice& choice, const VocabularyChoice& vocabulary);
 
-/// Dataset::digest of them, without a vocabulary.
-std::string preferences_digest(const RowsChoice& choice);
-
 }  // namespace tessera

@@ -2,14 +2,8 @@
 
 #include <algorithm>
 #include <string>
-#include <vector>
 
-#include "tessera/base/counted.h"
-#include "tessera/base/error.h"
-#include "tessera/base/text.h"
-#include "tessera/data/dataset.h"
-#include "tessera/data/part_order.h"
-#include "tessera/files/part_text.h"
+#include "tessera/data/row_order.h"
 
 namespace tessera {
 
@@ -28,24 +22,19 @@ class TextGroups final : public Samples {
   TextGroups(const Dataset& data, DataPart part, const TextGroupsOptions& options)
       : texts_(data.texts()),
         options_(options),
-        trains_(part == DataPart::Train),
-        first_row_(trains_ ? 0 : texts_.rows.train),
-        order_(part, lengths(), options.seed, options.most, options.buckets) {}
+        order_(texts_, part,
+               {.context = options.context,
+                .around = options.frame.around(1),
+                .seed = options.seed,
+                .most = options.most,
+                .buckets = options.buckets},
+               [&](std::int64_t row) { return group_length(texts_, options.frame, row); }) {}
 
   std::int64_t size() const override { return order_.size(); }
   std::int64_t bucket_length(std::int64_t first) const override {
     return order_.bucket_length(first);
   }
-
-  std::string notice() const override {
-    const std::string cut =
-        cut_ == 0 ? ""
-                  : text(counted(cut_, "sample"), part_text(trains_, texts_.rows.train > 0),
-                         cut_ == 1 ? " has" : " have", " a text longer than the context of ",
-                         options_.context, " tokens, and that is cut");
-    const std::string buckets = order_.notice(used_);
-    return text(cut, cut.empty() || buckets.empty() ? "" : "; ", buckets);
-  }
+  std::string notice() const override { return order_.notice(); }
 
   void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
     const std::span<std::int32_t> ids = batch.fill_with<std::int32_t>("ids", options_.pad),
@@ -55,11 +44,10 @@ class TextGroups final : public Samples {
     const std::int64_t columns = texts_.rows.columns;
     const std::int64_t width = std::ssize(ids) / (count * columns);
     for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t item = order_.item(first + i);
-      if (item < 0) continue;
-      for (std::int64_t column = 0; column < columns; ++column) {
+      const std::int64_t row = order_.row(first + i);
+      for (std::int64_t column = 0; row >= 0 && column < columns; ++column) {
         const std::span<const std::int32_t> tokens =
-            texts_.rows.text(texts_.tokens.all(), first_row_ + item, column);
+            texts_.rows.text(texts_.tokens.all(), row, column);
         const FramedTexts one = framed(options_.frame, std::span(&tokens, 1), width);
         const auto at = static_cast<std::size_t>((i * columns + column) * width);
         std::ranges::copy(one.ids, ids.subspan(at).begin());
@@ -70,32 +58,9 @@ class TextGroups final : public Samples {
   }
 
  private:
-  /// Of the rows of the part, within the context; counts those that are cut.
-  std::vector<std::int64_t> lengths() {
-    const std::int64_t end = trains_ ? texts_.rows.train : texts_.rows.rows(),
-                       around = options_.frame.around(1);
-    if (first_row_ == end)
-      fail(Fault::Data, "the ", trains_ ? "training" : "held-out", " part of ",
-           name_of_part(texts_, trains_ ? DataPart::Train : DataPart::Valid),
-           " has no row; give more rows", trains_ ? "" : ", or hold out more of them");
-    if (options_.context <= around)
-      fail(Fault::Usage, "context is ", options_.context, ", which leaves no room for text beside ",
-           "the ", around, " special tokens of a text; give a context of ", around + 1, " or more");
-    std::vector<std::int64_t> out;
-    for (std::int64_t row = first_row_; row < end; ++row) {
-      const std::int64_t length = group_length(texts_, options_.frame, row);
-      cut_ += length > options_.context;
-      out.push_back(std::min(length, options_.context));
-      used_ += out.back();
-    }
-    return out;
-  }
-
   const Texts& texts_;
   TextGroupsOptions options_;
-  bool trains_;
-  std::int64_t first_row_, cut_ = 0, used_ = 0;
-  PartOrder order_;
+  RowOrder order_;
 };
 
 }  // namespace

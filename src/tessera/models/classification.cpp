@@ -124,12 +124,7 @@ Task text_classification(const ModelConfig& c, TextClassifier classifier) {
                            .last = classifier.last,
                            .numbers = numbers});
   };
-  out.train_samples = [samples](const Dataset& data, const SampleChoices& choices) {
-    return samples(data, DataPart::Train, choices);
-  };
-  out.valid_samples = [samples](const Dataset& data, const SampleChoices& choices) {
-    return samples(data, DataPart::Valid, choices);
-  };
+  set_samples(out, samples);
   out.longest_sample = [frame = classifier.frame](const Dataset& data) {
     return longest_sample(data, frame(data.vocabulary).frame);
   };

@@ -102,12 +102,7 @@ Task preference(const ModelConfig& config) {
                              .buckets = choices.buckets,
                              .most = choices.most});
   };
-  out.train_samples = [samples](const Dataset& data, const SampleChoices& choices) {
-    return samples(data, DataPart::Train, choices);
-  };
-  out.valid_samples = [samples](const Dataset& data, const SampleChoices& choices) {
-    return samples(data, DataPart::Valid, choices);
-  };
+  set_samples(out, samples);
   out.longest_sample = longest_preference;
   return out;
 }

@@ -55,12 +55,7 @@ Task encoder_question_answering(const ModelConfig& c, const MaskedModel& model) 
                                   const SampleChoices& choices) {
     return question_samples(data, part, question_options(c, model, data.vocabulary, choices));
   };
-  out.train_samples = [samples](const Dataset& data, const SampleChoices& choices) {
-    return samples(data, DataPart::Train, choices);
-  };
-  out.valid_samples = [samples](const Dataset& data, const SampleChoices& choices) {
-    return samples(data, DataPart::Valid, choices);
-  };
+  set_samples(out, samples);
   out.longest_sample = [model](const Dataset& data) {
     return longest_question_sample(data, encoder_frame(model, data.vocabulary).frame);
   };

@@ -107,12 +107,7 @@ Task sentence_embedding(const ModelConfig& c, TextEmbedder embedder) {
                         .most = choices.most,
                         .types = embedder.types});
   };
-  out.train_samples = [samples](const Dataset& data, const SampleChoices& choices) {
-    return samples(data, DataPart::Train, choices);
-  };
-  out.valid_samples = [samples](const Dataset& data, const SampleChoices& choices) {
-    return samples(data, DataPart::Valid, choices);
-  };
+  set_samples(out, samples);
   out.longest_sample = [frame = embedder.frame](const Dataset& data) {
     return longest_of_groups(data, frame(data.vocabulary).frame);
   };

@@ -4,6 +4,17 @@
 
 namespace tessera {
 
+void set_samples(
+    Task& task, const std::function<std::unique_ptr<Samples>(const Dataset& data, DataPart part,
+                                                             const SampleChoices& choices)>& make) {
+  task.train_samples = [make](const Dataset& data, const SampleChoices& choices) {
+    return make(data, DataPart::Train, choices);
+  };
+  task.valid_samples = [make](const Dataset& data, const SampleChoices& choices) {
+    return make(data, DataPart::Valid, choices);
+  };
+}
+
 std::vector<DataKind> data_taken(const Task& task) {
   std::vector<DataKind> out = {task.data};
   if (task.token_files) out.push_back(DataKind::TokenFiles);

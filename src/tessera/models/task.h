@@ -18,6 +18,7 @@
 #include "tessera/models/judge.h"
 #include "tessera/nn/loss.h"
 #include "tessera/nn/transformer.h"
+#include "tessera/token_files/data_split.h"
 #include "tessera/token_files/sampler.h"
 #include "tessera/token_files/samples.h"
 
@@ -136,6 +137,11 @@ struct Task {
   /// own and are padded to the context; none: they do not.
   std::function<std::int64_t(const Dataset& data)> longest_sample = nullptr;
 };
+
+/// Sets both kinds of samples of the task, which its data makes alike.
+void set_samples(Task& task,
+                 const std::function<std::unique_ptr<Samples>(const Dataset& data, DataPart part,
+                                                              const SampleChoices& choices)>& make);
 
 /// Every kind of data that the samples of a task can be made of.
 std::vector<DataKind> data_taken(const Task& task);

@@ -8,6 +8,7 @@
 #include "tessera/config/given_fields.h"
 #include "tessera/data/dataset.h"
 #include "tessera/data/dialogue_rows.h"
+#include "tessera/data/encoded_lines.h"
 #include "tessera/data/images.h"
 #include "tessera/data/label_kind.h"
 #include "tessera/data/preference_rows.h"
@@ -80,9 +81,9 @@ constexpr RowsReader kReaders[] = {
     {RowsKind::TaggedWords, load_tagged_rows, load_tagged_rows, tagged_rows_digest},
     {RowsKind::Questions, load_questions, load_questions, questions_digest},
     {RowsKind::TextGroups, load_rows, load_rows, rows_digest},
-    {RowsKind::Preferences, load_preferences, load_preferences, preferences_digest}};
+    {RowsKind::Preferences, load_preferences, load_preferences, lines_digest}};
 constexpr RowsReader kDialogueReader = {RowsKind::None, load_dialogues, load_dialogues,
-                                        dialogues_digest};
+                                        lines_digest};
 
 /// Rules of dialogues hold for the messages of preferences too.
 bool reads_dialogues(const RowsReader& reader) {

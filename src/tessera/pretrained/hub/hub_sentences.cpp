@@ -73,6 +73,11 @@ void read_sentence_modules(const std::string& folder, ModelConfig& model,
   const std::string lengths = in(folder, "", kLengths);
   if (!fs::is_regular_file(lengths, ignored)) return;
   const HubConfig config(read_file(lengths, Fault::Data), lengths);
+  if (config.has("do_lower_case") && config.truth("do_lower_case"))
+    config.refuse("do_lower_case",
+                  "texts are tokenized as they are here, so vectors would be "
+                  "others; make it false, and let the tokenizer write small "
+                  "letters");
   if (!config.has("max_seq_length")) return;
   const std::int64_t most = config.whole("max_seq_length", 1, kMaxContext);
   if (most < model.most_positions())
