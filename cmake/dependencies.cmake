@@ -19,6 +19,8 @@ with_header(pcre2-8 pcre2.h)
 with_header(sodium sodium.h)
 with_header(z zlib.h)
 with_header(zstd zstd.h)
+with_header(jpeg jpeglib.h)
+with_header(png16 png.h)
 target_compile_definitions(tessera::pcre2-8 INTERFACE PCRE2_CODE_UNIT_WIDTH=8)  # its header asks which
 add_library(tessera::tomlplusplus INTERFACE IMPORTED)  # headers alone
 with_header(tomlplusplus toml++/toml.h)

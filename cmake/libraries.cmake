@@ -18,6 +18,8 @@ tessera_find_library(pcre2-8)
 tessera_find_library(sodium)
 tessera_find_library(z)
 tessera_find_library(zstd)
+tessera_find_library(jpeg)
+tessera_find_library(png16)
 
 # MPI, where it is installed: ranks in several processes.
 function(tessera_find_mpi)

@@ -191,6 +191,7 @@ class ReferenceDevice final : public Device {
   }
   bool accepts_strides(const OpDef&, int) const override { return true; }
   void* allocate(Memory, std::int64_t) override { return nullptr; }
+  std::shared_ptr<std::byte> allocate_for_several(std::int64_t) override { return nullptr; }
   void release(void*) override {}
   void fill(void*, std::byte, std::int64_t) override {}
   void copy(void*, const void*, std::int64_t) override {}

@@ -25,6 +25,7 @@ class VectorDevice final : public Device {
     return cpu::vector_accepts_strides(op, operand);
   }
   void* allocate(Memory, std::int64_t) override { return nullptr; }
+  std::shared_ptr<std::byte> allocate_for_several(std::int64_t) override { return nullptr; }
   void release(void*) override {}
   void fill(void*, std::byte, std::int64_t) override {}
   void copy(void*, const void*, std::int64_t) override {}

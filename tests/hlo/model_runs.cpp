@@ -125,6 +125,7 @@ const std::vector<ModelRun>& model_runs() {
       {"bert", "--task token_classification --classes 5 --bf16 --devices 2"},
       {"bert",
        "--task question_answering --doc-stride 2 --devices 2 --tensor-model-parallel-size 2"},
+      {"bert", "--task multiple_choice --texts 3 --devices 2 --context-parallel-size 2"},
       {"roberta", "--devices 2 --zero-stage 1 --optimizer adam-weight-decay", true},
       {"roberta", "--bf16 --devices 2 --tensor-model-parallel-size 2 --sequence-parallel"},
       {"albert", "--embedding-width 12 --devices 2 --micro-batch-size 3", true},

@@ -76,13 +76,7 @@ TEST(Models, LlamaParameters) {
 /// Parameters of a task by path, of samples of two.
 std::map<std::string, Shape> shapes_of(const Task& task) {
   Builder builder;
-  TaskValues inputs;
-  for (const TaskInput& input : task.inputs) {
-    Shape shape{2};
-    for (const std::int64_t size : input.sample) shape.push_back(size);
-    inputs.emplace(input.name, builder.batch(input.name, {input.dtype, shape, {}}));
-  }
-  task.measure(inputs, {});
+  task.measure(inputs_of(task, builder, 2), {});
   std::map<std::string, Shape> out;
   for (const State& state : builder.so_far().states())
     out.emplace(state.path, builder.so_far().type(state.value).shape);

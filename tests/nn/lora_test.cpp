@@ -102,6 +102,53 @@ TEST(Lora, OneAdapterOfAllRows) {
                   layer.base(row, out) + 1.5 * layer.product(row, "qkv.", out, 4), 1e-12);
 }
 
+/// The layer is m / ||W + scale B A|| (W + scale B A) x + b of the rows that have an adapter.
+TEST(Lora, RowsHaveALengthOfTheirOwn) {
+  constexpr double kScale = 1.5;
+  for (const bool parts : {true, false}) {
+    LoraConfig lora{.rank = 2, .alpha = 3, .decomposed = true, .targets = {parts ? "q" : "qkv"}};
+    const AdaptedLayer layer(lora);
+    const std::string of = parts ? "qkv.q." : "qkv.";
+    const HostTensor y = layer.run();
+    for (std::int64_t out = 0; out < kOutputs; ++out) {
+      const std::int64_t place = out % kRowsOfGroup, queries = kAtOnce * kHeadWidth,
+                         row_of = parts ? out / kRowsOfGroup * queries + place : out;
+      const bool adapted = !parts || place < queries;
+      double was = 0, now = 0;
+      for (std::int64_t i = 0; i < kInputs; ++i) {
+        double w = layer.at("qkv.weight", out, i);
+        was += w * w;
+        for (std::int64_t k = 0; k < 2; ++k)
+          w += kScale * layer.at((of + "lora_b").c_str(), adapted ? row_of : 0, k) *
+               layer.at((of + "lora_a").c_str(), k, i);
+        now += w * w;
+      }
+      const double bias = layer.in.states.at("qkv.bias").at(out);
+      for (std::int64_t row = 0; row < 4; ++row) {
+        double right = layer.base(row, out);
+        if (adapted) {
+          const double m = std::sqrt(was) + layer.in.states.at(of + "lora_magnitude").at(row_of);
+          right = bias +
+                  m / std::sqrt(now) * (right - bias + kScale * layer.product(row, of, row_of, 2));
+        }
+        EXPECT_NEAR(y.at(row * kOutputs + out), right, 1e-12) << row << " " << out;
+      }
+    }
+  }
+}
+
+/// Of a row of zeros there is no length to divide by; it begins as it was.
+TEST(Lora, ARowOfZerosIsANumber) {
+  AdaptedLayer layer({.rank = 2, .decomposed = true, .targets = {"qkv"}});
+  for (const auto& [path, tensor] : layer.in.states)
+    if (path.ends_with(".lora_b") || path.ends_with(".lora_magnitude"))
+      for (std::int64_t i = 0; i < tensor.numel(); ++i) layer.in.states.at(path).set(i, 0);
+  for (std::int64_t i = 0; i < kInputs; ++i) layer.in.states.at("qkv.weight").set(i, 0);
+  const HostTensor y = layer.run();
+  for (std::int64_t out = 0; out < kOutputs; ++out)
+    EXPECT_NEAR(y.at(out), layer.base(0, out), 1e-12) << out;
+}
+
 /// B is zeros, so the model begins as it was; A is as PEFT's.
 TEST(Lora, FirstValues) {
   const AdaptedLayer layer({.rank = 2});

@@ -138,6 +138,23 @@ class Models(unittest.TestCase):
                 wanted += (numpy.log(numpy.exp(wide).sum(1)) - wide[[0, 1], at]).mean() / 2
             self.assertAlmostEqual(out.loss, wanted, places=5, msg=length)
 
+    def test_choices_are_rows_of_a_row(self):
+        model = tessera.Model(preset="bert-tiny", task="multiple_choice", vocab_size=50, threads=1)
+        ids = numpy.arange(2 * 3 * 9).reshape(2, 3, 9) % 50
+        out = model(input_ids=ids, labels=[2, 0])
+        self.assertEqual(out.logits.shape, (2, 3))
+        wide = out.logits.astype(numpy.float64)
+        self.assertAlmostEqual(out.loss, (numpy.log(numpy.exp(wide).sum(1)) - wide[[0, 1], [2, 0]]).mean(), places=5)
+        mask = numpy.ones_like(ids)
+        mask[1, 2] = 0  # no choice
+        fewer = model(input_ids=ids, attention_mask=mask).logits
+        numpy.testing.assert_allclose(fewer[:, :2], wide[:, :2], atol=1e-5)
+        self.assertLess(fewer[1, 2], -1e4)
+        with self.assertRaisesRegex(tessera.UsageError, "choices, length"):
+            model(input_ids=ids[0])
+        with self.assertRaisesRegex(tessera.DataError, "labels has 3 in row 1; it must be from 0 to 2"):
+            model(input_ids=ids, labels=[0, 3])
+
     def test_parameters_and_folders(self):
         ours = self.model.state_dict()
         self.assertTrue(all(value.dtype == numpy.float32 for value in ours.values()))

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -51,6 +52,21 @@ class Train(unittest.TestCase):
     def metrics(self, output):
         with open(self.path(output) + "/metrics.jsonl") as file:
             return numbers_of(map(json.loads, file))
+
+    def test_folders_of_pictures(self):
+        golden = os.path.join(os.path.dirname(__file__), "..", "golden", "pictures")
+        for label, names in {"cat": ["photo.png", "grey.jpg"], "dog": ["bits.png", "inks.jpg"]}.items():
+            os.makedirs(self.path(f"pictures/{label}"))
+            for name in names:
+                shutil.copy(os.path.join(golden, name), self.path(f"pictures/{label}"))
+        given = dict(family="vit", image_size=16, patch_size=8, layers=1, heads=2, width=8, threads=1, steps=4,
+                     data=self.path("pictures"), held_out=0.25, global_batch_size=2)
+        words = flags_of(dict(given, output=self.path("command")))
+        subprocess.run([COMMAND, "train", *words], check=True, stdout=subprocess.DEVNULL)
+        run = tessera.train(**given, output=self.path("run"), lines=self.lines.append)
+        self.assertEqual(self.metrics("run"), self.metrics("command"))
+        predicted = tessera.predict(run.output, data=self.path("pictures/cat"))
+        self.assertEqual(predicted.columns[:2], ["file", "prediction"])
 
     def test_the_bits_of_the_command(self):
         for more in [

@@ -9,7 +9,7 @@ bash -n "$dev"
 [ -x "$dev" ] || wrong "dev cannot be executed"
 help=$("$dev" help)
 [ "$("$dev")" = "$help" ] || wrong "dev alone does not print its help"
-for command in quickstart build test asan tsan clang fuzz lint format bench bench-peers accelerator accelerator-check accelerator-runs test-families package wheel docs help; do
+for command in quickstart build test asan tsan clang fuzz lint format bench bench-peers accelerator accelerator-check accelerator-runs test-families test-random package wheel docs help; do
   grep -q "^\./dev $command " <<<"$help" || wrong "the help does not name $command"
   grep -q "^dev_$command() " "$dev" || wrong "dev $command is not there"
 done

@@ -74,7 +74,9 @@ class PeftAdapters : public testing::TestWithParam<std::string> {
   }
 
   ModelConfig sampled(ModelConfig model) const {
-    model.context = file_.load("in.ids").shape()[1];
+    const Shape ids = file_.load("in.ids").shape();
+    model.context = ids[ids.ndim() - 1];
+    if (ids.ndim() == 3) model.texts = ids[1];
     if (file_.find("in.source") != nullptr)
       model.source_context = file_.load("in.source").shape()[1];
     complete(model);
@@ -156,7 +158,9 @@ TEST_P(PeftAdapters, AreWrittenAsTheyWere) {
   ASSERT_EQ(is.tensors().size(), was.tensors().size());
   for (const StoredTensor& tensor : was.tensors()) {
     ASSERT_NE(is.find(tensor.name), nullptr) << tensor.name;
-    EXPECT_EQ(difference(is.load(tensor.name), was.load(tensor.name)), 0) << tensor.name;
+    const bool sum = tensor.name.ends_with("lora_magnitude_vector");  // of what rows had and gained
+    EXPECT_LE(difference(is.load(tensor.name), was.load(tensor.name)), sum ? 1e-6 : 0)
+        << tensor.name;
   }
   const PretrainedModel again = PretrainedModel::open(scratch.path() + "/written");
   EXPECT_EQ(again.config(), theirs_.config());
@@ -200,7 +204,7 @@ std::string opening_fails(
 TEST(PeftAdapter, WhatWouldComputeOtherwiseIsRefused) {
   EXPECT_EQ(opening_fails("", ""), "");
   for (const auto& [from, to, said] :
-       {std::tuple{"\"use_dora\": false", "\"use_dora\": true", "use_dora is true"},
+       {std::tuple{"\"use_dora\": false", "\"use_dora\": true", "lora_magnitude_vector"},
         {"\"bias\": \"none\"", "\"bias\": \"all\"", "bias is \"all\""},
         {"\"rank_pattern\": {}", "\"rank_pattern\": {\"q_proj\": 8}", "rank_pattern is "},
         {"\"layers_to_transform\": null", "\"layers_to_transform\": [0]",

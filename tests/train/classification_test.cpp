@@ -221,7 +221,7 @@ TEST_F(Classified, WhatIsWrongIsTold) {
       told([](RunConfig& c) { c.model.task = "chess"; }),
       "task is 'chess', which family bert does not support; it has pretraining, masked_lm, "
       "sequence_classification, regression, multi_label_classification, token_classification, "
-      "question_answering, sentence_embedding");
+      "question_answering, multiple_choice, sentence_embedding");
   const std::string none = told([&](RunConfig& c) { c.data = {folder_ + "/plain.tsv"}; });
   EXPECT_NE(none.find("plain.tsv"), std::string::npos) << none;
   std::ofstream(folder_ + "/odd.csv") << "a,b\n1,2\n";

@@ -126,7 +126,11 @@ class Families : public testing::TestWithParam<std::string> {
       }
       model = run.model;
     }
-    if (file_.find("in.ids") != nullptr) model.context = file_.load("in.ids").shape()[1];
+    if (file_.find("in.ids") != nullptr) {
+      const Shape ids = file_.load("in.ids").shape();
+      model.context = ids[ids.ndim() - 1];
+      if (ids.ndim() == 3) model.texts = ids[1];
+    }
     if (file_.find("in.source") != nullptr)
       model.source_context = file_.load("in.source").shape()[1];
     complete(model);

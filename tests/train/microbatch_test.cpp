@@ -40,7 +40,8 @@ INSTANTIATE_TEST_SUITE_P(
                     MicroCase{"bert", 3, true}, MicroCase{"bert", 12, true},
                     MicroCase{"roberta", 4, true}, MicroCase{"albert", 3, true},
                     MicroCase{"bert-sentences", 1, true}, MicroCase{"bert-sentences", 3, false},
-                    MicroCase{"bert-sentences", 4, true}),
+                    MicroCase{"bert-sentences", 4, true}, MicroCase{"bert-choices", 3, true},
+                    MicroCase{"deberta-v2-choices", 4, false}),
     [](const auto& info) {
       std::string family = info.param.family;
       std::erase(family, '-');

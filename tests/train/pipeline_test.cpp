@@ -183,6 +183,8 @@ INSTANTIATE_TEST_SUITE_P(
         PipelineCase{"BertSentencesZbV2", "bert-sentences", "zb-v", 2, 2, cut(4)},
         PipelineCase{"BertSentencesInterleaved2Zero3", "bert-sentences", "interleaved", 2, 2,
                      cut(2, 2, 1, 3)},
+        PipelineCase{"BertChoicesOne4Dp2", "bert-choices", "1f1b", 4, 1, cut(3, 2)},
+        PipelineCase{"BertChoicesZbV2Cp2", "bert-choices", "zb-v", 2, 2, cut(4, 1, 1, 0, 2)},
         PipelineCase{"BertSpansZbH1", "bert-spans", "zb-h1", 2, 1, cut(4)},
         PipelineCase{"BertAloneGpipe2", "bert-alone", "gpipe", 2, 1, cut(4)},
         PipelineCase{"BertClassesOne4Dp2", "bert-classes", "1f1b", 4, 1, cut(3, 2)},

@@ -83,6 +83,9 @@ class SentenceLosses : public testing::TestWithParam<SentenceCase> {
 TEST_P(SentenceLosses, AreTheirsOnEveryMesh) {
   std::vector<GoldenMesh> meshes(std::begin(kGoldenMeshes), std::end(kGoldenMeshes));
   meshes.push_back({"dp 2, micro-batches of 1", parallel_of(2, 1, 1, false, 1, 2)});
+  ParallelConfig along = parallel_of(2, 1, 1, false, 0, 1);
+  along.context = 2;
+  meshes.push_back({"cp 2", along});
   golden().expect_on(meshes);
 }
 

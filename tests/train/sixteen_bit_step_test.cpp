@@ -341,14 +341,10 @@ TEST_P(SixteenBitStep, GradientsAreAddedUpInWhatIsAskedFor) {
 INSTANTIATE_TEST_SUITE_P(Families, SixteenBitStep,
                          testing::Values("gpt2", "llama", "bert", "bert-masked", "electra",
                                          "bert-classes", "bert-tags", "bert-spans", "bert-alone",
-                                         "bert-sentences", "gpt2-classes", "roberta", "albert",
-                                         "vit", "transformer", "transformer_post", "t5", "t5_relu",
-                                         "bart"),
-                         [](const auto& info) {
-                           std::string out = info.param;
-                           std::erase(out, '-');
-                           return out;
-                         });
+                                         "bert-sentences", "bert-choices", "gpt2-classes",
+                                         "roberta", "albert", "vit", "transformer",
+                                         "transformer_post", "t5", "t5_relu", "bart"),
+                         [](const auto& info) { return test_name(info.param); });
 
 }  // namespace
 }  // namespace tessera

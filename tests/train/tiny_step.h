@@ -20,11 +20,17 @@ inline std::string family_of_variant(const std::string& variant) {
   return std::string(out);
 }
 
+/// Of a variant, as part of a test's name.
+inline std::string test_name(std::string variant) {
+  std::erase(variant, '-');
+  return variant;
+}
+
 /// A family, or a variant of one: "bert-masked" and the like, whose head computes some positions of
 /// a sample only; "bert-classes", which tells classes of samples, "bert-tags", of tokens,
 /// "bert-spans", which finds ends of answers; "bert-numbers" and "bert-number", which tells numbers
 /// of samples, and "bert-sets", of which each has several labels; "bert-sentences", which makes
-/// vectors of three texts; "bert-alone", of samples of one part;
+/// vectors of three texts; "bert-choices", which tells the right one of three; "bert-alone", of samples of one part;
 /// "gpt2-preferences", which learns from pairs of answers, "gpt2-adapted" the same by adapters;
 /// "transformer_post" and "t5_relu", in which all that the family has a choice of is the other way.
 /// Where there is a decoder too, it has half of the layers.
@@ -64,6 +70,8 @@ inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
     c.task = kSequenceClassification, c.classes = 5, c.classifier_dropout = 0.3;
   if (family.ends_with("-numbers")) c.task = kRegression, c.classes = 3;
   if (family.ends_with("-number")) c.task = kRegression, c.classes = 1;
+  if (family.ends_with("-choices"))
+    c.task = kMultipleChoice, c.texts = 3, c.classifier_dropout = 0.3;
   if (family.ends_with("-sentences")) c.task = kSentenceEmbedding, c.texts = 3;
   if (family.ends_with("-preferences")) c.task = kPreference;
   if (family.ends_with("-adapted")) c.task = kPreference, c.lora.rank = 2;

@@ -25,9 +25,14 @@ ADAPTERS = {
     "llama_values": peft.LoraConfig(task_type="CAUSAL_LM", r=4, lora_alpha=8, target_modules=["q_proj", "v_proj"]),
     "gpt2": peft.LoraConfig(task_type="CAUSAL_LM", r=3, target_modules=["c_attn", "mlp.c_proj"], fan_in_fan_out=True),
     "bert_classes": peft.LoraConfig(task_type="SEQ_CLS", r=4, target_modules=["query", "key", "attention.output.dense"]),
+    "bert_choices": peft.LoraConfig(r=3, target_modules=["query", "value"], modules_to_save=["classifier"]),
     "t5": peft.LoraConfig(task_type="SEQ_2_SEQ_LM", r=4, target_modules=["q", "v", "wo"]),
     "t5_classes": peft.LoraConfig(task_type="SEQ_CLS", r=3, target_modules=["q", "wo"],
                                   modules_to_save=["classification_head"]),
+    "llama_dora": peft.LoraConfig(task_type="CAUSAL_LM", r=3, use_dora=True,
+                                  target_modules=["q_proj", "v_proj", "down_proj"]),
+    "gpt2_dora": peft.LoraConfig(task_type="CAUSAL_LM", r=2, lora_alpha=3, use_dora=True, fan_in_fan_out=True,
+                                 target_modules=["c_attn", "mlp.c_proj"]),
     "gpt2_tags": peft.LoraConfig(task_type="TOKEN_CLS", r=3, target_modules=["c_attn"], fan_in_fan_out=True),
 }
 
@@ -39,7 +44,7 @@ def main():
 
 
 def write(name):
-    base = name.removesuffix("_values")
+    base = name.removesuffix("_values").removesuffix("_dora")
     models = next(kind for kind in ("hub", "families") if (GOLDEN / kind / base).exists())
     folder = GOLDEN / "adapters" / name
     config = transformers.AutoConfig.from_pretrained(GOLDEN / models / base)
@@ -54,7 +59,8 @@ def write(name):
         with torch.no_grad():
             for key, value in adapted.named_parameters():
                 if value.requires_grad:
-                    value.copy_((0.3 * torch.randn(value.shape, generator=generator)).float())
+                    drawn = 0.3 * torch.randn(value.shape, generator=generator)
+                    value.copy_((value * (1 + drawn) if "magnitude" in key else drawn).float())
         adapted.save_pretrained(folder)
         # It draws what it reads as a model of its class.
         asked = type("Adapted", (), {"config": config, "base_model_prefix": model.base_model_prefix,

@@ -8,6 +8,7 @@ import transformers
 
 IGNORED = -100
 BATCH, CONTEXT, SOURCE, PROMPT, WRITTEN = 3, 13, 11, 4, 50
+CHOOSING, CHOICES = 4, 3  # samples, and choices of each
 
 
 def task_of(model_class, config):
@@ -149,6 +150,21 @@ def span_labels(config, generator, mask):
     return {"start": start, "end": end}
 
 
+def choice_inputs(config, generator):
+    """Of encoders that choose: as encoder_inputs of pairs, some in each sample, and which of them is right."""
+    places = torch.arange(CONTEXT).expand(CHOOSING, CHOICES, CONTEXT)
+    mask = (places < CONTEXT - draw(6, generator, CHOOSING, CHOICES, 1)).int()
+    out = {"ids": torch.where(mask > 0, 2 + draw(config.vocab_size - 2, generator, *mask.shape), 1), "mask": mask}
+    if getattr(config, "type_vocab_size", 1) > 1:
+        out["types"] = (places >= draw(CONTEXT, generator, CHOOSING, CHOICES, 1)).int() * mask
+    return out | {"labels": draw(CHOICES, generator, CHOOSING)}
+
+
+def choice_outputs(model, given):
+    types = {"token_type_ids": given["types"].long()} if "types" in given else {}
+    return {"logits": model(given["ids"].long(), attention_mask=given["mask"], **types).logits}
+
+
 def encoder_task(labels, pairs=True, names={"logits": "logits"}):
     return types.SimpleNamespace(inputs=encoder_inputs(labels, pairs), outputs=encoder_outputs(names), text=None)
 
@@ -194,6 +210,7 @@ TASKS = {
     "ForSequenceClassification": encoder_task(class_labels),
     "ForTokenClassification": encoder_task(tag_labels),
     "ForQuestionAnswering": encoder_task(span_labels, names={"start_logits": "start", "end_logits": "end"}),
+    "ForMultipleChoice": types.SimpleNamespace(inputs=choice_inputs, outputs=choice_outputs, text=None),
     "ForImageClassification": PICTURES,
     "ForImageClassificationWithTeacher": PICTURES,
 }

@@ -46,6 +46,10 @@ class AutoModelForQuestionAnswering(_ForTask):
     task = "question_answering"
 
 
+class AutoModelForMultipleChoice(_ForTask):
+    task = "multiple_choice"
+
+
 class AutoModelForMaskedLM(_ForTask):
     task = "masked_lm"
 

@@ -15,6 +15,7 @@
 #include "tessera/files/safetensors.h"
 #include "tessera/launch/ranks.h"
 #include "tessera/pjrt/plugin.h"
+#include "tessera/train/adapter_base.h"
 #include "tessera/train/prepare.h"
 
 namespace tessera {
@@ -54,7 +55,7 @@ RunConfig exact_of(const RunConfig& run, const TurnLength& compared) {
 
 /// Writes the parameters of a run's checkpoint, each of them whole, into one file.
 void write_weights(const std::string& run, const std::string& file) {
-  const Checkpoint checkpoint = Checkpoint::open(run);
+  const Checkpoint checkpoint = open_with_base(run);
   std::vector<TensorSource> sources;
   std::vector<std::byte>
       held;  // of the tensor at hand: each is asked for from its start to its end

@@ -15,6 +15,7 @@
 #include "tessera/pretrained/hub_cache.h"
 #include "tessera/pretrained/pretrained_model.h"
 #include "tessera/tensor/convert_floats.h"
+#include "tessera/train/adapter_base.h"
 
 namespace tessera {
 
@@ -78,17 +79,17 @@ std::string notice_of_left_out(const ExportedModel& written) {
 
 namespace {
 
-/// The model that the adapters of a run are of, as PEFT is to find it.
-std::string base_of(const RunConfig& config) {
+/// The model that the adapters of a run are of, as PEFT is to find it. `left_out`: the folder of
+/// what the checkpoint leaves out; empty: it holds all.
+std::string base_of(const RunConfig& config, const std::string& left_out) {
+  const std::string& init_from = left_out.empty() ? config.init_from : left_out;
   constexpr std::string_view kMerge = "; write the whole model by tessera merge-adapter";
-  require(!config.init_from.empty(),
-          "export: the run began with random weights, so its adapter has ",
+  require(!init_from.empty(), "export: the run began with random weights, so its adapter has ",
           "no base that PEFT could load", kMerge);
-  require(PretrainedModel::is_at(config.init_from), "export: the adapter's base is '",
-          config.init_from, "', which is no folder of Hugging Face, and PEFT loads no other",
-          kMerge);
-  const PretrainedModel from = PretrainedModel::open(config.init_from, {.task_given = true});
-  require(!from.changes_base(), "export: the run began with the adapter '", config.init_from,
+  require(PretrainedModel::is_at(init_from), "export: the adapter's base is '", init_from,
+          "', which is no folder of Hugging Face, and PEFT loads no other", kMerge);
+  const PretrainedModel from = PretrainedModel::open(init_from, {.task_given = true});
+  require(!from.changes_base(), "export: the run began with the adapter '", init_from,
           "', which has weights in place of its base's, and an adapter of the run would lack them",
           kMerge);
   const std::string name = hub_name(from.base());
@@ -103,7 +104,7 @@ ExportedModel export_model(const std::string& path, const std::string& output, S
                            AdapterExport adapter, const OwnFamilies& families) {
   require_own_folder(output);
   const auto write = [&] {
-    const Checkpoint checkpoint = Checkpoint::open(path);
+    const Checkpoint checkpoint = open_with_base(path);
     const RecordedRun run = recorded_run(checkpoint, families, RecordedUse::Weights);
     const ModelConfig& model = run.config.model;
     require(model.lora.rank > 0 || adapter == AdapterExport::Apart, "merge-adapter: '", path,
@@ -111,6 +112,7 @@ ExportedModel export_model(const std::string& path, const std::string& output, S
     require_no_other_parameters(checkpoint, model);
     how.config = recorded_hub_config(checkpoint);
     how.labels = run.labels;
+    how.image_processor = run.config.image_processor;
     const ParameterReader parameters = {
         [&](std::string_view name) {
           const TensorEntry* entry = checkpoint.find(name);
@@ -133,7 +135,7 @@ ExportedModel export_model(const std::string& path, const std::string& output, S
                       made_of_text ? std::string(to_text(kind)) : ""};
     out.adapter = model.lora.rank > 0 && adapter == AdapterExport::Apart;
     if (out.adapter)
-      save_adapter(output, model, parameters, base_of(run.config), how);
+      save_adapter(output, model, parameters, base_of(run.config, checkpoint.base_path()), how);
     else
       out.left_out = save_pretrained(output, model, parameters, how);
     return out;

@@ -60,14 +60,16 @@ void Progress::on_start(const RunStart& start) {
       start.save_copy_bytes == 0
           ? ""
           : text("and ", bytes_text(start.save_copy_bytes), " for a copy to save from, ");
+  const std::string common =
+      start.base_bytes == 0 ? "" : text(bytes_text(start.base_bytes), " of it in common, ");
   const auto also = [](std::int64_t bytes, const char* where) {
     return bytes == 0 ? "" : text("and ", bytes_text(bytes), where);
   };
   const std::string host =
       also(start.host.memory, " on the host, ") + also(start.host.file, " in a file, ");
   line(text(grouped(start.parameters), " parameters, ", bytes_text(start.peak_bytes),
-            " of memory, ", host, copy, format("%.3g", start.flops_per_step * 1e-9), " GFLOP and ",
-            grouped(start.tokens_per_step), " tokens a step; compiled in ",
+            " of memory, ", common, host, copy, format("%.3g", start.flops_per_step * 1e-9),
+            " GFLOP and ", grouped(start.tokens_per_step), " tokens a step; compiled in ",
             format("%.2f", start.compile_seconds), " s"));
   if (const std::string slow = slow_text(start); !slow.empty()) line(slow);
   if (start.first_step > 0) line(text("resuming after step ", start.first_step));

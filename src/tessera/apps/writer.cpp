@@ -10,6 +10,7 @@
 #include "tessera/device/device.h"
 #include "tessera/launch/out_of_memory.h"
 #include "tessera/models/family.h"
+#include "tessera/train/adapter_base.h"
 #include "tessera/train/programs.h"
 
 namespace tessera {
@@ -36,7 +37,7 @@ Evaluation open_weights(const std::string& path, const RunConfig& asked) {
     return out;
   }
   Evaluation out;
-  out.checkpoint.emplace(Checkpoint::open(path));
+  out.checkpoint.emplace(open_with_base(path));
   RecordedRun recorded = recorded_run(*out.checkpoint, asked.families, RecordedUse::Weights);
   out.config = on_devices_of(recorded.config, asked);
   out.vocabulary = std::move(recorded.vocabulary);

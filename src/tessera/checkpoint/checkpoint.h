@@ -55,12 +55,16 @@ struct CheckpointRecord {
   friend bool operator==(const CheckpointRecord&, const CheckpointRecord&) = default;
 };
 
+/// States of a run that are not saved, though others of their role are. Empty: none.
+using LeftOut = std::function<bool(const State&)>;
+
 struct SaveOptions {
   CheckpointNames names = CheckpointNames::Step;
   int keep_last = 3;                      // newest checkpoints that stay, the new one included
   std::vector<std::string> keep = {};     // names of others that stay
   std::vector<std::string> damaged = {};  // of those that do not count, beside what does not open
   std::int64_t file_bytes = 1 << 30;      // most tensor bytes per file; larger tensors are sliced
+  LeftOut left_out = {};                  // of what the ranks of a run write
   FileCalls calls = {};                   // tests let them fail
   std::vector<std::string>* notices = nullptr;  // takes what went wrong after the commit
 };
@@ -106,6 +110,20 @@ struct TensorEntry {
 
 struct Box;
 struct Manifest;
+struct ManifestTensor;
+
+/// Weights that a checkpoint does not hold: those that its adapters are of. Several threads may
+/// read at once.
+class BaseTensors {
+ public:
+  virtual ~BaseTensors() = default;
+  virtual const std::string& path() const = 0;  // where they lie
+  virtual const std::vector<TensorEntry>& tensors() const = 0;
+  /// As of Checkpoint.
+  virtual void read(std::string_view name, std::span<std::byte> into) const = 0;
+  virtual void read_shard(std::string_view name, const Sharding& sharding, const Mesh& mesh,
+                          const Coordinates& at, std::span<std::byte> into) const = 0;
+};
 
 /// An open checkpoint. Its files stay open, so that pruning by the run that writes them does not
 /// disturb a reader. Several threads may read at once.
@@ -119,6 +137,11 @@ class Checkpoint {
   static Checkpoint open(const std::string& path);
   ~Checkpoint();
   Checkpoint(Checkpoint&&) noexcept;
+
+  /// From here on it has the tensors of `base` too, but for names of its own.
+  void stand_on(std::unique_ptr<const BaseTensors> base);
+  /// Where those lie; empty: there are none.
+  const std::string& base_path() const;
 
   const std::string& path() const { return path_; }
   const CheckpointRecord& record() const;
@@ -141,14 +164,17 @@ class Checkpoint {
   friend std::vector<std::string> verify(const Checkpoint& checkpoint);
   Checkpoint();
   const TensorEntry& entry(std::string_view name) const;
+  /// What it holds of the tensor; nullptr: it is of the base.
+  const ManifestTensor* held(std::string_view name) const;
   /// Fills the memory of a box, in elements of `strides`.
-  void read_box(const TensorEntry& entry, const Box& box, const Shape& strides,
+  void read_box(const ManifestTensor& tensor, const Box& box, const Shape& strides,
                 std::span<std::byte> into) const;
 
   std::string path_;
   std::unique_ptr<const Manifest> manifest_;
   std::vector<InputFile> files_;  // in the order of the manifest
-  std::vector<TensorEntry> entries_;
+  std::unique_ptr<const BaseTensors> base_;
+  std::vector<TensorEntry> entries_;  // of both
 };
 
 /// One XXH3-128 over (name, dtype, shape, bytes) of all tensors in the order of names, as 32

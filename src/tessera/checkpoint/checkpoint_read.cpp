@@ -97,7 +97,9 @@ void Checkpoint::read(std::string_view name, std::span<std::byte> into) const {
          entry.type.bytes(), " bytes but ", into.size(),
          " are expected; it belongs to another model");
   }
-  read_box(entry, Box::whole(entry.type.shape), entry.type.shape.strides(), into);
+  const ManifestTensor* const mine = held(name);
+  if (mine == nullptr) return base_->read(name, into);
+  read_box(*mine, Box::whole(entry.type.shape), entry.type.shape.strides(), into);
 }
 
 void Checkpoint::read_shard(std::string_view name, const Sharding& sharding, const Mesh& mesh,
@@ -112,8 +114,10 @@ void Checkpoint::read_shard(std::string_view name, const Sharding& sharding, con
          entry.type, ", has ", wanted, " bytes but ", into.size(),
          " are expected; it belongs to another model");
   }
+  const ManifestTensor* const mine = held(name);
+  if (mine == nullptr) return base_->read_shard(name, sharding, mesh, at, into);
   std::fill(into.begin(), into.end(), std::byte{0});
-  read_box(entry, shard_box(shape, sharding, mesh, at),
+  read_box(*mine, shard_box(shape, sharding, mesh, at),
            local_shape(shape, sharding, mesh).strides(), into);
 }
 
@@ -140,10 +144,9 @@ void CellReader::read(std::int64_t cell, std::int64_t from, std::span<std::byte>
   }
 }
 
-void Checkpoint::read_box(const TensorEntry& entry, const Box& box, const Shape& strides,
+void Checkpoint::read_box(const ManifestTensor& tensor, const Box& box, const Shape& strides,
                           std::span<std::byte> into) const {
-  const ManifestTensor& tensor =
-      manifest_->tensors[static_cast<std::size_t>(&entry - &entries_[0])];
+  const TensorEntry& entry = tensor.entry;
   if (tensor.slices.empty()) return;
   const std::int64_t width = size_of(entry.type.dtype);
   CellReader cells(files_, *manifest_, tensor);

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -96,6 +97,14 @@ class Communicator {
   /// Cores of this rank's host that its ranks may use together: a launcher may have bound each to
   /// some of them.
   virtual int cores_of_host() const = 0;
+  /// What ranks of one process hold in common: the first that asks for `key` makes it, the others
+  /// get the same one, which lives as long as one of them holds it. Ranks of several processes
+  /// make one each.
+  virtual std::shared_ptr<void> in_common(const std::string& key,
+                                          const std::function<std::shared_ptr<void>()>& make) {
+    (void)key;
+    return make();
+  }
 
   /// Begins a call; `collective`, `in` and `out` stay as they are until wait, and what it writes is
   /// no part of another call under way. Where groups cross, calls on them start in an order that

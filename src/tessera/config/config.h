@@ -83,7 +83,9 @@ struct RunConfig {
   std::int64_t shuffle_buffer = 4096, stream_offset = 0;  // samples, bytes
   std::string chat_loss{kDialogueLosses[0]}, long_dialogues{kLongDialogues[0]};
   std::string chat_date = "2024-07-26";
-  std::string bucket_lengths;  // "32,64"; empty: none
+  std::string image_processor;  // as parse_image_processor reads it
+  bool augment = true;          // of pictures in files
+  std::string bucket_lengths;   // "32,64"; empty: none
   SampleOrder sample_order = SampleOrder::ShuffledWindows;
   double held_out = 0.1;
   std::string split{kUsualSplit};  // of token files: training, validation, test
@@ -101,6 +103,7 @@ struct RunConfig {
   std::int64_t save_every = 0, keep_last = 3;
   std::string checkpoint_names{kCheckpointNames[0]};
   bool background_save = true, keep_best = false;
+  bool save_base = false;  // checkpoints of adapters hold the weights that these are of
   std::int64_t eval_every = 0, eval_iters = 0, eval_texts = 0;
   bool eval_at_end = true;
   std::int64_t sample_every = 0, sample_tokens = 200;

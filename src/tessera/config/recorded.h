@@ -15,7 +15,7 @@ inline constexpr const char *kRecordedConfig = "config", *kRecordedVocabulary = 
                             *kRecordedData = "data", *kRecordedHeldOut = "held-out-data",
                             *kRecordedChanges = "changes", *kRecordedHubConfig = "hub-config",
                             *kRecordedLabels = "labels", *kRecordedIds = "ids",
-                            *kRecordedStream = "stream";
+                            *kRecordedStream = "stream", *kRecordedBase = "base";
 
 /// Counts the samples that were consumed; CheckpointRecord::samples has the same number.
 inline constexpr const char* kSamplesState = "data.samples";

@@ -66,6 +66,12 @@ RowsKind rows_of(const ModelConfig& model) {
   return task == nullptr ? RowsKind::None : task->rows;
 }
 
+std::vector<std::string> listed_columns(std::string_view names) {
+  std::vector<std::string> out;
+  for (const std::string_view name : split(names, ',')) out.emplace_back(trim(name));
+  return out;
+}
+
 bool streams(const RunConfig& config) {
   if (config.stream) return true;
   if (config.data.size() < 2 || !config.program_data.empty()) return false;
@@ -87,6 +93,13 @@ void find_row_problems(const RunConfig& config, Problems& problems) {
           text(given->second, " does nothing without stream; add --stream, or leave it ", "out"),
           {name, "stream"});
   }
+  for (const std::string_view name : data_fields(rows::kPictures)) {
+    const auto given = config.given.find(name);
+    if (given != config.given.end() && !has_task(config.model, kImageClassification))
+      problems.add(text(given->second, " does nothing with task ", family_task(config.model).name,
+                        "; leave it out"),
+                   {name, "task"});
+  }
   if (trains_on_rows(config)) {
     if (!config.text_column.empty() && config.text_column == config.target_column)
       problems.add(text("text-column and target-column are both '", config.text_column,
@@ -101,7 +114,9 @@ void find_row_problems(const RunConfig& config, Problems& problems) {
   }
   for (const std::string_view name : data_fields(rows::kRows)) {
     const auto given = config.given.find(name);
-    if (given != config.given.end())
+    const bool of_pictures =
+        name == "skip-bad-rows" && has_task(config.model, kImageClassification);
+    if (given != config.given.end() && !of_pictures)
       problems.add(
           text(given->second, " does nothing without text-column; give the column of training ",
                "texts, or leave it out"),

@@ -1,6 +1,10 @@
 #pragma once
 /// Fields of runs that train on rows: of tables, sentences of tagged words, or questions.
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "tessera/config/config.h"
 #include "tessera/config/problems.h"
 #include "tessera/models/task_kind.h"
@@ -19,6 +23,12 @@ inline bool is_of_tables(const ModelConfig& model) { return rows_of(model) == Ro
 inline bool is_of_groups(const ModelConfig& model) {
   return rows_of(model) == RowsKind::TextGroups;
 }
+
+/// Its rows are a text and its choices, in columns of tables.
+inline bool is_of_choices(const ModelConfig& model) { return rows_of(model) == RowsKind::Choices; }
+
+/// Names of columns with commas between, without blanks around each.
+std::vector<std::string> listed_columns(std::string_view names);
 
 /// config.data is tables, of which columns train, or other rows.
 inline bool trains_on_rows(const RunConfig& config) {

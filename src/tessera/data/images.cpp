@@ -7,8 +7,6 @@
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
-#include "tessera/tensor/ignored_label.h"
-#include "tessera/token_files/permutation.h"
 #include "tessera/token_files/token_stream.h"
 
 namespace tessera {
@@ -52,71 +50,7 @@ std::vector<std::int32_t> labels_in(const SafetensorsFile& file) {
        "; it must be of i64 or i32");
 }
 
-class ImageSamples final : public Samples {
- public:
-  ImageSamples(const Pictures::Part& part, const ImageSamplesOptions& options)
-      : images_(part.set),
-        range_(part.range),
-        options_(options),
-        key_(random_key(options.seed, "data.order")) {
-    if (options.most > 0) range_.count = std::min(range_.count, options.most);
-    if (range_.count < 1)
-      fail(Fault::Data, "'", images_->path(), "': none of its ", images_->size(),
-           " pictures is in this part");
-  }
-
-  std::int64_t size() const override { return range_.count; }
-
-  void fill(std::int64_t first, std::int64_t count, BatchInputs& batch) const override {
-    const std::span<float> patches = batch.fill<float>("patches");
-    const std::span<std::int32_t> labels = batch.fill<std::int32_t>("labels");
-    const std::size_t pixels = patches.size() / static_cast<std::size_t>(count);
-    std::vector<float> picture(pixels);
-    for (std::int64_t i = 0; i < count; ++i) {
-      const auto row = static_cast<std::size_t>(i);
-      const std::int64_t at = place(first + i);
-      const std::span<float> to = patches.subspan(row * pixels, pixels);
-      if (at < 0) {
-        std::ranges::fill(to, 0.0F);
-        labels[row] = kIgnoredLabel;
-        continue;
-      }
-      images_->read(at, picture);
-      cut_to_patches({picture, images_->channels(), images_->height(), images_->width()},
-                     options_.patch, to);
-      labels[row] = images_->label(at);
-    }
-  }
-
- private:
-  /// Which picture a sample is; below 0 behind the end of a validation.
-  std::int64_t place(std::int64_t sample) const {
-    if (!options_.shuffled) return sample < range_.count ? range_.first + sample : -1;
-    const auto n = static_cast<std::uint64_t>(range_.count);
-    const auto k = static_cast<std::uint64_t>(sample);
-    return range_.first + static_cast<std::int64_t>(permute(k % n, n, key_, k / n));
-  }
-
-  std::shared_ptr<const ImageSet> images_;
-  ImageRange range_;
-  ImageSamplesOptions options_;
-  std::uint64_t key_;
-};
-
 }  // namespace
-
-void cut_to_patches(const PixelsOf& picture, std::int64_t side, std::span<float> out) {
-  auto to = out.begin();
-  for (std::int64_t y = 0; y < picture.height; y += side) {
-    for (std::int64_t x = 0; x < picture.width; x += side) {
-      for (std::int64_t line = 0; line < picture.channels * side; ++line) {
-        const auto from = picture.pixels.begin() +
-                          (line / side * picture.height + y + line % side) * picture.width + x;
-        to = std::copy(from, from + side, to);
-      }
-    }
-  }
-}
 
 bool ImageSet::is_name(const std::string& path) { return path.ends_with(".safetensors"); }
 
@@ -137,19 +71,26 @@ ImageSet ImageSet::open(const std::string& path, bool may_lack_labels) {
   if (shape[0] != out.size() || shape.numel() == 0)
     fail(Fault::Data, "'", path, "': tensor '", kPixels, "' is ", shape, " and '", kLabels, "' [",
          out.size(), "]; give as many labels as pictures, and at least one");
-  out.classes_ = std::int64_t{1} + *std::ranges::max_element(out.labels_);
   return out;
+}
+
+std::int64_t PictureSet::classes() const {
+  std::int32_t most = 0;
+  for (std::int64_t i = 0; i < size(); ++i) most = std::max(most, label(i));
+  return std::int64_t{1} + most;
+}
+
+bool PictureSet::of_one_class() const {
+  for (std::int64_t i = 1; i < size(); ++i)
+    if (label(i) != label(0)) return false;
+  return true;
 }
 
 std::int32_t ImageSet::label(std::int64_t picture) const {
   return labels_[static_cast<std::size_t>(picture)];
 }
 
-bool ImageSet::of_one_class() const {
-  return std::ranges::all_of(labels_, [&](std::int32_t label) { return label == labels_[0]; });
-}
-
-void ImageSet::read(std::int64_t picture, std::span<float> out) const {
+void ImageSet::read(std::int64_t picture, const PictureDraw&, std::span<float> out) const {
   const std::int64_t pixels = channels() * height() * width();
   check(std::ssize(out) == pixels, "a picture of ", pixels, " pixels into ", out.size());
   file_->read_floats(*tensor_, picture * pixels, out);
@@ -163,19 +104,19 @@ std::string ImageSet::digest() const {
   std::vector<float> picture(static_cast<std::size_t>(channels() * height() * width()));
   const std::int64_t some = std::min(size(), kMost);
   for (std::int64_t i = 0; i < some; ++i) {
-    read(some == 1 ? 0 : i * (size() - 1) / (some - 1), picture);
+    read(some == 1 ? 0 : i * (size() - 1) / (some - 1), {}, picture);
     hash.update(picture.data(), picture.size() * sizeof(float));
   }
   return hash.text();
 }
 
-Pictures Pictures::split(std::shared_ptr<const ImageSet> set, double held_out) {
+Pictures Pictures::split(std::shared_ptr<const PictureSet> set, double held_out) {
   const std::int64_t size = set->size(), trains = count_to_train(size, held_out);
   return {{set, {0, trains}}, {set, {trains, size - trains}}};
 }
 
-Pictures Pictures::of(std::shared_ptr<const ImageSet> train,
-                      std::shared_ptr<const ImageSet> valid) {
+Pictures Pictures::of(std::shared_ptr<const PictureSet> train,
+                      std::shared_ptr<const PictureSet> valid) {
   const ImageRange all{0, train->size()}, of_valid{0, valid->size()};
   return {{std::move(train), all}, {std::move(valid), of_valid}};
 }
@@ -185,11 +126,6 @@ std::string Pictures::digest() const {
   hash.update(train.set->digest());
   if (valid.set != train.set) hash.update(valid.set->digest());
   return hash.text();
-}
-
-std::unique_ptr<Samples> image_samples(const Pictures::Part& part,
-                                       const ImageSamplesOptions& options) {
-  return std::make_unique<ImageSamples>(part, options);
 }
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
 #pragma once
-/// Pictures with a class each, as image processors leave them: of one size, and normalised.
+/// Pictures as the data of a run; those in a file as image processors leave them.
 
 #include <cstdint>
 #include <memory>
@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/data/picture_set.h"
 #include "tessera/files/safetensors.h"
 #include "tessera/token_files/samples.h"
 
@@ -15,7 +16,7 @@ namespace tessera {
 /// A file of safetensors with two tensors, named as transformers names a model's inputs:
 /// pixel_values [n, channels, height, width] of f32, f16 or bf16; labels [n] of i32 or i64, the
 /// class of each picture, from 0 on. Pictures are read when a sample is drawn.
-class ImageSet {
+class ImageSet final : public PictureSet {
  public:
   /// With `may_lack_labels` the second tensor may be missing: then all labels are 0.
   /// Errors: Fault::Data: no such tensors, other shapes or types, no picture, a label below 0.
@@ -23,20 +24,17 @@ class ImageSet {
   /// The path is that of a file with such an ending, ".safetensors".
   static bool is_name(const std::string& path);
 
-  const std::string& path() const { return file_->path(); }
-  std::int64_t size() const { return static_cast<std::int64_t>(labels_.size()); }
-  std::int64_t channels() const { return pixels_.shape[1]; }
-  std::int64_t height() const { return pixels_.shape[2]; }
-  std::int64_t width() const { return pixels_.shape[3]; }
-  bool labelled() const { return labelled_; }
-  /// One more than the largest label.
-  std::int64_t classes() const { return classes_; }
-  std::int32_t label(std::int64_t picture) const;
-  bool of_one_class() const;
-  /// Pixels of a picture, [channels, height, width] row-major.
-  void read(std::int64_t picture, std::span<float> out) const;
-  /// XXH3-128 of the labels and of the pixels of some pictures, the first and the last among them.
-  std::string digest() const;
+  const std::string& path() const override { return file_->path(); }
+  std::int64_t size() const override { return static_cast<std::int64_t>(labels_.size()); }
+  std::int64_t channels() const override { return pixels_.shape[1]; }
+  std::int64_t height() const override { return pixels_.shape[2]; }
+  std::int64_t width() const override { return pixels_.shape[3]; }
+  bool labelled() const override { return labelled_; }
+  std::int32_t label(std::int64_t picture) const override;
+  /// They are drawn as they are.
+  void read(std::int64_t picture, const PictureDraw& draw, std::span<float> out) const override;
+  /// Of the labels and of the pixels of some pictures, the first and the last among them.
+  std::string digest() const override;
 
  private:
   ImageSet() = default;
@@ -44,7 +42,6 @@ class ImageSet {
   const StoredTensor* tensor_ = nullptr;
   TensorType pixels_;
   std::vector<std::int32_t> labels_;
-  std::int64_t classes_ = 0;
   bool labelled_ = true;
 };
 
@@ -56,15 +53,16 @@ struct ImageRange {
 /// Pictures as the data of a run: those that train, and those that are held out.
 struct Pictures {
   struct Part {
-    std::shared_ptr<const ImageSet> set;
+    std::shared_ptr<const PictureSet> set;
     ImageRange range;
   };
   Part train, valid;
 
   /// The last of a set are held out, as many as of tokens (count_to_train).
-  static Pictures split(std::shared_ptr<const ImageSet> set, double held_out);
+  static Pictures split(std::shared_ptr<const PictureSet> set, double held_out);
   /// All of one set train, all of another are held out.
-  static Pictures of(std::shared_ptr<const ImageSet> train, std::shared_ptr<const ImageSet> valid);
+  static Pictures of(std::shared_ptr<const PictureSet> train,
+                     std::shared_ptr<const PictureSet> valid);
   /// XXH3-128 of both.
   std::string digest() const;
 };
@@ -83,11 +81,12 @@ struct ImageSamplesOptions {
   std::uint64_t seed = 0;  // of the order
   bool shuffled = true;    // drawn anew for each epoch; else as they lie
   std::int64_t most = 0;   // the first so many; 0: all
+  bool varied = false;     // another part of each, perhaps mirrored, in each epoch
 };
 
 /// Samples of pictures that are cut into patches. Inputs of a batch of b: patches [b, p, c s s] of
 /// f32, the p patches of a picture line by line, each [c, s, s]; labels [b] of i32. Not shuffled,
-/// those behind the last have kIgnoredLabel.
+/// those behind the last have kIgnoredLabel. The batch that follows is read ahead, by all cores.
 /// Errors: Fault::Data: no picture in the part.
 std::unique_ptr<Samples> image_samples(const Pictures::Part& part,
                                        const ImageSamplesOptions& options);

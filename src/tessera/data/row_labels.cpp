@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "tessera/base/counted.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/base/unicode.h"
@@ -46,6 +47,14 @@ std::vector<std::int32_t> label_numbers(std::span<const RowLabel> labels) {
   std::vector<std::int32_t> out;
   for (const RowLabel& label : labels) out.push_back(label.number());
   return out;
+}
+
+std::string notice_of_unlabelled(std::span<const RowLabel> labels) {
+  const std::int64_t none = std::ranges::count_if(labels, &RowLabel::none),
+                     all = std::ssize(labels);
+  if (none == 0 || none == all) return "";
+  return text(none, " of ", counted(all, "row"), none == 1 ? " has" : " have", " no label, and ",
+              none == 1 ? "is" : "are", " not scored");
 }
 
 std::vector<std::string> sorted_label_names(std::span<const std::string> labels) {

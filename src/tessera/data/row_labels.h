@@ -54,6 +54,9 @@ extern const LabelKind kLabelSets;     // of each row any number of names
 /// RowLabel::number of each.
 std::vector<std::int32_t> label_numbers(std::span<const RowLabel> labels);
 
+/// What the user is to know of rows without a label, where some have one and are tested on.
+std::string notice_of_unlabelled(std::span<const RowLabel> labels);
+
 /// Each name once: by their values where all are whole numbers (2, 10, 10.0), else as texts.
 std::vector<std::string> sorted_label_names(std::span<const std::string> labels);
 

@@ -33,25 +33,6 @@ std::vector<std::string> label_columns(const std::string& path, const RowsChoice
   return out;
 }
 
-/// The files have the column of labels.
-bool have_labels(const std::vector<std::string>& paths, const RowsChoice& choice) {
-  if (choice.label_column.empty() || !choice.reads_labels) return false;
-  if (!choice.tests) return true;
-  std::string with, without;
-  for (const std::string& path : paths) {
-    // Of JSON lines, each may have the key or not.
-    if (table_format(path, choice.table) == TableFormat::JsonLines) return true;
-    const std::vector<std::string> names = table_columns(path, choice.table);
-    const std::string first = label_columns(path, choice).front();
-    (std::ranges::find(names, first) == names.end() ? without : with) = path;
-  }
-  if (!with.empty() && !without.empty())
-    fail(Fault::Data, "'", without, "' has no column ",
-         column_names_text({&choice.label_column, 1}), ", and '", with,
-         "', also tested on, has it; give both labels, or neither");
-  return without.empty();
-}
-
 /// Labels, which stand in the last `count` columns, in one column and without blanks around them:
 /// several as a JSON list, but where all are empty.
 void join_labels(Table& table, std::size_t count) {
@@ -146,6 +127,24 @@ std::string joined_texts(const TableRows& rows, std::size_t columns, std::int64_
 
 }  // namespace
 
+bool have_labels(const std::vector<std::string>& paths, const RowsChoice& choice) {
+  if (choice.label_column.empty() || !choice.reads_labels) return false;
+  if (!choice.tests) return true;
+  std::string with, without;
+  for (const std::string& path : paths) {
+    // Of JSON lines, each may have the key or not.
+    if (table_format(path, choice.table) == TableFormat::JsonLines) return true;
+    const std::vector<std::string> names = table_columns(path, choice.table);
+    const std::string first = label_columns(path, choice).front();
+    (std::ranges::find(names, first) == names.end() ? without : with) = path;
+  }
+  if (!with.empty() && !without.empty())
+    fail(Fault::Data, "'", without, "' has no column ",
+         column_names_text({&choice.label_column, 1}), ", and '", with,
+         "', also tested on, has it; give both labels, or neither");
+  return without.empty();
+}
+
 std::vector<std::int32_t> document_end(const Vocabulary& vocabulary) {
   const Tokenizer* const made = vocabulary.made_elsewhere();
   const auto end = made == nullptr ? std::nullopt : end_of_document(*made);
@@ -236,15 +235,6 @@ NamedLabels labels_of_rows(const RowsChoice& choice, const TableParts& rows) {
   if (rows.train.labelled) return choice.labels->read(choice, rows);
   const auto count = static_cast<std::size_t>(count_rows(rows.train));
   return {choice.known_labels, std::vector<RowLabel>(count, choice.labels->none)};
-}
-
-/// What the user is to know of rows without a label, where some have one and are tested on.
-std::string notice_of_unlabelled(std::span<const RowLabel> labels) {
-  const std::int64_t none = std::ranges::count_if(labels, &RowLabel::none),
-                     all = std::ssize(labels);
-  if (none == 0 || none == all) return "";
-  return text(none, " of ", counted(all, "row"), none == 1 ? " has" : " have", " no label, and ",
-              none == 1 ? "is" : "are", " not scored");
 }
 
 Dataset encoded(const RowsChoice& choice, Vocabulary vocabulary, const TableParts& parts) {

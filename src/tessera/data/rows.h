@@ -28,8 +28,10 @@ struct DialogueRules {
 /// Which texts of which files.
 struct RowsChoice {
   std::vector<std::string> paths = {};  // files, and folders of files, as load_text takes them
-  std::vector<std::string> valid_paths = {};  // to hold out; empty: the last rows of `paths`
-  std::vector<std::string> columns = {};      // one: documents; two: sources and targets
+  std::vector<std::string> valid_paths = {};     // to hold out; empty: the last rows of `paths`
+  std::vector<std::string> columns = {};         // one: documents; two: sources and targets
+  std::vector<std::string> choice_columns = {};  // of rows with choices (data/choice_rows.h)
+  std::int64_t most_choices = 0;                 // of such a row; 0: any number
   /// Of labels; empty: rows have none. With one, texts are no documents. Where a row may have
   /// several (data/label_kind.h), also columns with commas between.
   std::string label_column = {};
@@ -55,6 +57,10 @@ struct RowsChoice {
     return tests ? 0 : valid_paths.empty() ? count_to_train(count, held_out) : count;
   }
 };
+
+/// The files have the column of labels, and it is to be read. Errors: Fault::Data: of files to test
+/// on, some have it and some have not.
+bool have_labels(const std::vector<std::string>& paths, const RowsChoice& choice);
 
 /// What stands behind each document: the token that ends one, or a new line. Errors: Fault::Data:
 /// the vocabulary has neither.

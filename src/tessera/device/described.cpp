@@ -30,6 +30,9 @@ class DescribedDevice final : public Device {
     return cpu::accepts_strides(op, operand);
   }
 
+  std::shared_ptr<std::byte> allocate_for_several(std::int64_t bytes) override {
+    return {static_cast<std::byte*>(allocate(Memory::Device, bytes)), [](std::byte*) {}};
+  }
   void* allocate(Memory, std::int64_t bytes) override {
     fail(Fault::Usage, "a device that is only described has no memory, so ", bytes,
          " bytes cannot be allocated; plan for it, but run on a device of this machine");

@@ -92,6 +92,9 @@ class Device {
   /// A pool in that memory, zero-filled; freed with the device. On the device it is touched by the
   /// threads that will use it.
   virtual void* allocate(Memory memory, std::int64_t bytes) = 0;
+  /// The same on the device for several ranks of this process: it lives until the last of them is
+  /// done with it, whatever becomes of the device.
+  virtual std::shared_ptr<std::byte> allocate_for_several(std::int64_t bytes) = 0;
   /// Bytes of what allocate gave that are on huge pages now, as far as the system says.
   virtual std::int64_t huge_page_bytes(const void* memory) const {
     (void)memory;

@@ -27,7 +27,10 @@ constexpr std::string_view kUnpack = "unpack it, and give its contents",
                            kOfStream =
                                "write it as JSON lines, as datasets does: "
                                "datasets.Dataset.from_file(FILE).to_json(\"data.jsonl\")",
-                           kAsText = "save its contents as text (UTF-8)";
+                           kAsText = "save its contents as text (UTF-8)",
+                           kPictureIs =
+                               "pictures are read by models of pictures, such as --family vit, "
+                               "from their folder";
 constexpr OtherKind kOtherKinds[] = {
     {"PAR1", "a Parquet file", kOfParquet},
     {"ARROW1", "an Arrow file", kOfArrow},
@@ -47,8 +50,8 @@ constexpr OtherKind kOtherKinds[] = {
     {"PK\x03\x04", "a ZIP archive, as .xlsx, .docx, .npz and .pt are too", kUnpack},
     {"\xD0\xCF\x11\xE0", "an old file of Office, as .xls and .doc are", kAsText},
     {"%PDF-", "a PDF file", kAsText},
-    {"\x89PNG", "a picture (PNG)", "pictures are given in a file of safetensors"},
-    {"\xFF\xD8\xFF", "a picture (JPEG)", "pictures are given in a file of safetensors"},
+    {"\x89PNG", "a picture (PNG)", kPictureIs},
+    {"\xFF\xD8\xFF", "a picture (JPEG)", kPictureIs},
     {"\x7F"
      "ELF",
      "a program", "give a text"}};

@@ -215,7 +215,9 @@ void read_delimited(std::string_view bytes, const std::string& path,
 void read_json_lines(std::string_view bytes, const std::string& path,
                      std::span<const std::string> wanted, const TableOptions& options, Table& out) {
   MisfitRows misfits(options.bad_rows);
-  const LastCell last{.may_lack = options.may_lack_last, .may_be_list = options.last_may_be_list};
+  const CellRules rules{.last_may_lack = options.may_lack_last,
+                        .last_may_be_list = options.last_may_be_list,
+                        .nested = options.nested};
   std::int64_t line = 1;
   for (std::size_t at = 0; at < bytes.size(); ++line) {
     const std::size_t end = std::min(bytes.find('\n', at), bytes.size());
@@ -224,7 +226,7 @@ void read_json_lines(std::string_view bytes, const std::string& path,
     if (row.find_first_not_of(" \t\r") == row.npos) continue;
     require_line_length(std::ssize(row), {&path, line});
     try {
-      std::vector<std::string> cells = cells_in_line(row, wanted, {&path, line}, last);
+      std::vector<std::string> cells = cells_in_line(row, wanted, {&path, line}, rules);
       for (std::size_t i = 0; i < cells.size(); ++i) out.columns[i].push_back(std::move(cells[i]));
       out.lines.push_back(line);
     } catch (const Error& error) {

@@ -44,6 +44,7 @@ struct TableOptions {
   bool may_lack_last = false;  // the last wanted key may be missing or null
   bool last_may_be_list =
       false;  // ... or a list of texts, numbers, true and false, which is its JSON
+  std::vector<std::string> nested = {};  // these may be lists or objects, which are their JSON
 };
 
 /// Some columns of a file.

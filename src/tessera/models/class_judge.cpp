@@ -7,6 +7,7 @@
 #include "tessera/data/dataset.h"
 #include "tessera/data/label_scores.h"
 #include "tessera/models/classification.h"
+#include "tessera/models/multiple_choice.h"
 #include "tessera/tensor/ignored_label.h"
 
 namespace tessera {
@@ -17,6 +18,9 @@ class ClassJudge final : public Judge {
  public:
   ClassJudge(std::vector<std::int32_t> labels, std::vector<std::string> names)
       : names_(std::move(names)), labels_(std::move(labels)) {}
+  /// Of choices, which have no names: class 1 of a row is not that of another.
+  explicit ClassJudge(std::vector<std::int32_t> labels)
+      : choices_(true), labels_(std::move(labels)) {}
 
   void keep_probabilities() override { keeps_ = true; }
 
@@ -44,6 +48,7 @@ class ClassJudge final : public Judge {
       predicted.push_back(predicted_[i]);
     }
     if (labels.empty()) return {};
+    if (choices_) return {{"accuracy", accuracy_of(labels, predicted)}};
     return {
         {"accuracy", accuracy_of(labels, predicted)},
         {"f1", names_.size() == 2 ? f1_of_label(labels, predicted, 1) : mean_f1(labels, predicted)},
@@ -71,12 +76,13 @@ class ClassJudge final : public Judge {
   /// A model may have more classes than the data has labels.
   std::string name(std::int32_t label) const {
     const auto i = static_cast<std::size_t>(label);
-    return i < names_.size() ? names_[i] : text("LABEL_", label);
+    return i < names_.size() ? names_[i] : text(choices_ ? "" : "LABEL_", label);
   }
 
   /// The label of a row is known.
   bool counts(std::size_t row) const { return labels_[row] != kIgnoredLabel; }
 
+  bool choices_ = false;
   std::vector<std::string> names_;
   std::vector<std::int32_t> labels_, predicted_;
   bool keeps_ = false;
@@ -104,12 +110,23 @@ std::unique_ptr<Judge> class_judge(std::vector<std::int32_t> labels,
   return std::make_unique<ClassJudge>(std::move(labels), std::move(names));
 }
 
-std::unique_ptr<Judge> class_judge_of_rows(const Dataset& data) {
-  if (data.unlabelled) return class_judge({}, data.label_names);
+namespace {
+
+/// None where the data has none.
+std::vector<std::int32_t> held_out_labels(const Dataset& data) {
+  if (data.unlabelled) return {};
   const Texts& texts = data.texts();
-  return class_judge(
-      label_numbers(std::span(texts.labels).subspan(static_cast<std::size_t>(texts.rows.train))),
-      data.label_names);
+  return label_numbers(std::span(texts.labels).subspan(static_cast<std::size_t>(texts.rows.train)));
+}
+
+}  // namespace
+
+std::unique_ptr<Judge> class_judge_of_rows(const Dataset& data) {
+  return class_judge(held_out_labels(data), data.label_names);
+}
+
+std::unique_ptr<Judge> choice_judge_of_rows(const Dataset& data) {
+  return std::make_unique<ClassJudge>(held_out_labels(data));
 }
 
 }  // namespace tessera

@@ -103,9 +103,8 @@ struct ModelConfig {
   std::int64_t classes = 0;             // 0: as many as the data has labels
   double classifier_dropout = -1;       // before the classifier of texts; -1: as dropout
   std::string pooling = kFirstPooling;  // the row that it reads: of the first token, or of all
-  // Of models that make vectors of texts:
-  std::int64_t texts =
-      0;  // of a sample: 2, anchor and positive, 3, with a negative; 0: as the data
+  // Of models that choose among texts, or make vectors of them:
+  std::int64_t texts = 0;  // of a sample: choices; anchor, positive, negative; 0: as the data has
   double similarity_scale = 20;                 // of cosines, in logits
   std::string sentence_pooling = kMeanPooling;  // as `pooling`, of the vector
   PreferenceConfig preference = {};             // of models that learn from preferences

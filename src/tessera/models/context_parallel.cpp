@@ -65,6 +65,10 @@ KeyExchange key_exchange_of(const ParallelConfig& c, const ModelConfig& model) {
   return divided && heads_send_less(c, model) ? KeyExchange::Heads : KeyExchange::Ring;
 }
 
+void pin_texts(Strategy& strategy, const std::vector<std::string>& rows) {
+  strategy.pins.push_back({"*of_texts", {{rows, {}}, {}}, /*optional=*/true});
+}
+
 void pin_heads(Strategy& strategy, const std::vector<std::string>& rows) {
   const std::string cp(kContextAxis), tp(kTensorAxis);
   std::vector<std::string> heads;

@@ -10,6 +10,10 @@ namespace tessera {
 /// KeyExchange::Ring.
 KeyExchange key_exchange_of(const ParallelConfig& config, const ModelConfig& model);
 
+/// Pins numbers of texts, [batch, texts] or [batch x texts, 1], so that each rank has all of its
+/// samples.
+void pin_texts(Strategy& strategy, const std::vector<std::string>& rows);
+
 /// Pins what attention reads to all tokens of some heads, and what it returns to some tokens. `rows`:
 /// the axes of the batch.
 void pin_heads(Strategy& strategy, const std::vector<std::string>& rows);

@@ -19,8 +19,9 @@ struct FirstRowHead {
   std::string_view dense = "pooler", norm = "", out = "classifier";  // blocks; empty: no norm
   Value (*activation)(Value x) = [](Value x) { return tanh(x); };
   bool drops_twice = false;
-  bool bias = true;        // of dense
-  bool on_tokens = false;  // dense, activation and norm also run on every token
+  bool bias = true;              // of dense
+  bool on_tokens = false;        // dense, activation and norm also run on every token
+  bool drops_as_layers = false;  // the rate of dropout is theirs, whatever classifier-dropout says
 };
 /// RoBERTa's, and those of the encoders that have no pooler.
 constexpr FirstRowHead classifier_block(Value (*activation)(Value x)) {
@@ -46,14 +47,15 @@ struct MaskedModel {
   bool sentence_files = false;        // token files of sentences train it too, as Megatron-LM's
   FeedForward feed_forward = FeedForward::GeluErf;  // of layers; the head has the same GELU
   NarrowTables narrow = NarrowTables::Never;
-  bool shared_layers = false;               // all layers have the weights of the first
-  bool pre_norm = false;                    // norms before each part, and one behind the last layer
-  bool bare_tables = false;                 // what tables make has no norm behind it
-  bool bare_first = false;                  // attention of the first layer has no norm before it
-  bool may_pool = false;                    // `pooling` says which row tells the class of a text
-  FirstRowHead text_head = {};              // of texts' classes
-  std::string_view answers = "qa_outputs";  // the block that tells the ends of answers
-  bool drops_before_answers = false;        // which has dropout before it
+  bool shared_layers = false;   // all layers have the weights of the first
+  bool pre_norm = false;        // norms before each part, and one behind the last layer
+  bool bare_tables = false;     // what tables make has no norm behind it
+  bool bare_first = false;      // attention of the first layer has no norm before it
+  bool may_pool = false;        // `pooling` says which row tells the class of a text
+  FirstRowHead text_head = {};  // of texts' classes
+  std::optional<FirstRowHead> choice_head = {};  // of choices; empty: as text_head
+  std::string_view answers = "qa_outputs";       // the block that tells the ends of answers
+  bool drops_before_answers = false;             // which has dropout before it
 };
 
 /// Sizes of the layers, and where their norms stand.

@@ -2,6 +2,7 @@
 /// Models whose tokens see the whole sample, and which learn tokens that are masked: BERT and its
 /// variants.
 
+#include "tessera/models/multiple_choice.h"
 #include "tessera/models/question_answering.h"
 #include "tessera/models/sentence_embedding.h"
 #include "tessera/models/token_classification.h"
@@ -68,7 +69,7 @@ inline constexpr auto kMaskedTasks = joined(
                           },
                           question_reads(kModel), find_question_problems,
                           /*head=*/kModel.answers},
-               embedding_task<kModel>()});
+               choice_task<kModel>(), embedding_task<kModel>()});
 
 /// Of one that learns masked tokens alone: all but the first.
 template <const MaskedModel& kModel>

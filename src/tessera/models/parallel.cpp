@@ -322,8 +322,10 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
   out.major = {c.sequence ? cp : tp, c.sequence ? tp : cp, dpo, dp, mb};
   std::vector<std::string> rows = {dp, mb};
   if (out.mesh.has(dpo)) rows.insert(rows.begin(), dpo);
-  out.batch.clear();
-  if (batch == BatchSplit::Cut) out.batch = {rows, {cp}};
+  using Split = std::vector<std::vector<std::string>>;
+  out.batch = batch == BatchSplit::Whole    ? Split{}
+              : reads_field(model, "texts") ? Split{rows, {}, {cp}}  // [batch, texts, tokens]
+                                            : Split{rows, {cp}};
   const ModelFamily& family = *model.family;
   for (const std::span<const TensorCut> all : {transformer_cuts(), family.cuts}) {
     for (const TensorCut& cut : all) {
@@ -336,6 +338,7 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
   Sharding residual{{rows, {cp}, {}}, {}};
   if (c.sequence) residual = residual.with(tp, 1);
   if (batch == BatchSplit::Cut) out.pins.push_back({"*.residual", residual, /*optional=*/true});
+  if (batch == BatchSplit::Cut) pin_texts(out, rows);
   if (c.context > 1) out.keys = key_exchange_of(c, model);
   if (batch == BatchSplit::Cut && out.keys == KeyExchange::Heads) pin_heads(out, rows);
   out.offload = c.offload;

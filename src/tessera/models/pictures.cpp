@@ -81,13 +81,14 @@ Value picture_logits(const ModelConfig& c, const PictureModel& model, Value patc
   return model.logits(c, layer, x);
 }
 
-/// Of the pictures that are held out; classes are called by their numbers.
-std::unique_ptr<Judge> picture_judge(const Pictures::Part& part, std::int64_t classes) {
+/// Of the pictures that are held out; classes without names are called by their numbers.
+std::unique_ptr<Judge> picture_judge(const Pictures::Part& part, std::vector<std::string> names,
+                                     std::int64_t classes) {
   std::vector<std::int32_t> labels;  // empty: they are not known
   for (std::int64_t i = 0; part.set->labelled() && i < part.range.count; ++i)
     labels.push_back(part.set->label(part.range.first + i));
-  std::vector<std::string> names;
-  for (std::int64_t i = 0; i < classes; ++i) names.push_back(text(i));
+  if (names.empty())
+    for (std::int64_t i = 0; i < classes; ++i) names.push_back(text(i));
   return class_judge(std::move(labels), std::move(names));
 }
 
@@ -115,10 +116,11 @@ Task image_classification(const ModelConfig& c, const PictureModel& model) {
     return {{cross_entropy_mean(logits, labels), accuracy(logits, labels)}, {{"logits", logits}}};
   };
   out.judge = [c](const Dataset& data) {
-    return picture_judge(data.pictures()->valid, class_count(c));
+    return picture_judge(data.pictures()->valid, data.label_names, class_count(c));
   };
   const auto options = [patch = c.patch_size](const SampleChoices& choices, bool shuffled) {
-    return ImageSamplesOptions{patch, choices.seed, shuffled, shuffled ? 0 : choices.most};
+    return ImageSamplesOptions{patch, choices.seed, shuffled, shuffled ? 0 : choices.most,
+                               shuffled && choices.varied};
   };
   out.train_samples = [options](const Dataset& data, const SampleChoices& choices) {
     return image_samples(data.pictures()->train, options(choices, true));

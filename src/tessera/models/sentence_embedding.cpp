@@ -81,35 +81,40 @@ void find_embedding_problems(const ModelConfig& c, FieldProblems& problems) {
                                             "'; it can be ", kFirstPooling, ", ", kMeanPooling));
 }
 
-Task sentence_embedding(const ModelConfig& c, TextEmbedder embedder) {
+void read_text_groups(Task& task, const ModelConfig& c, const GroupReading& reading) {
   const std::int64_t texts = text_count(c);
-  Task out;
-  out.name = kSentenceEmbedding;
-  out.inputs.push_back({"ids", DType::I32, {texts, c.context}, c.vocabulary});
-  if (embedder.types) out.inputs.push_back({"types", DType::I32, {texts, c.context}, 2});
-  out.inputs.push_back({"mask", DType::I32, {texts, c.context}, 2});
-  out.tokens = texts * c.context;
-  out.means = {{kLossMean}, {"accuracy", 0}};
-  out.measure = [embedder, scale = c.similarity_scale](const TaskValues& in,
-                                                       const Pass& pass) -> Measured {
-    const Value vectors = vectors_of(embedder, in, pass), samples = are_samples(in.at("mask"));
-    return {choices_of(vectors, samples, scale), {{"vectors", unit_rows(vectors)}}};
-  };
-  const auto samples = [context = c.context, embedder](const Dataset& data, DataPart part,
-                                                       const SampleChoices& choices) {
-    const SampleFrame frame = embedder.frame(data.vocabulary);
+  task.inputs.push_back({"ids", DType::I32, {texts, c.context}, c.vocabulary});
+  if (reading.types) task.inputs.push_back({"types", DType::I32, {texts, c.context}, 2});
+  task.inputs.push_back({"mask", DType::I32, {texts, c.context}, 2});
+  task.tokens = texts * c.context;
+  set_samples(task, [context = c.context, texts, reading](const Dataset& data, DataPart part,
+                                                          const SampleChoices& choices) {
+    const SampleFrame frame = reading.frame(data.vocabulary);
     return text_groups(data, part,
                        {.context = context,
+                        .texts = texts,
+                        .pairs = reading.pairs,
                         .frame = frame.frame,
                         .pad = frame.pad,
                         .seed = choices.seed,
                         .buckets = choices.buckets,
                         .most = choices.most,
-                        .types = embedder.types});
+                        .types = reading.types});
+  });
+  task.longest_sample = [reading](const Dataset& data) {
+    return longest_of_groups(data, reading.frame(data.vocabulary).frame, reading.pairs);
   };
-  set_samples(out, samples);
-  out.longest_sample = [frame = embedder.frame](const Dataset& data) {
-    return longest_of_groups(data, frame(data.vocabulary).frame);
+}
+
+Task sentence_embedding(const ModelConfig& c, TextEmbedder embedder) {
+  Task out;
+  out.name = kSentenceEmbedding;
+  read_text_groups(out, c, {.frame = embedder.frame, .types = embedder.types});
+  out.means = {{kLossMean}, {"accuracy", 0}};
+  out.measure = [embedder, scale = c.similarity_scale](const TaskValues& in,
+                                                       const Pass& pass) -> Measured {
+    const Value vectors = vectors_of(embedder, in, pass), samples = are_samples(in.at("mask"));
+    return {choices_of(vectors, samples, scale), {{"vectors", unit_rows(vectors)}}};
   };
   out.judge = similarity_judge;
   out.compares_samples = true;

@@ -22,6 +22,16 @@ struct TextEmbedder {
   bool types = false;
 };
 
+/// How the texts of a sample are read.
+struct GroupReading {
+  std::function<SampleFrame(const Vocabulary& vocabulary)> frame = nullptr;
+  bool types = false;  // there is an input of that name
+  bool pairs = false;  // each text behind the first is one with that
+};
+/// Gives a task the inputs ids, types and mask [texts, context], and the samples, of
+/// data/text_groups.h.
+void read_text_groups(Task& task, const ModelConfig& config, const GroupReading& reading);
+
 /// A sample is some texts: an anchor, its positive and, if there are three, a negative. The logits
 /// of an anchor are similarity_scale x the cosines between its vector and those of the positives of
 /// the whole batch, and of the negatives behind them; the loss is the mean cross-entropy with its

@@ -74,6 +74,7 @@ struct SampleChoices {
   std::int64_t in_all = 0;            // samples that the run takes; 0: those of one epoch
   std::int32_t end_of_document = -1;  // its token; -1: none
   bool mask_end_of_document = false;  // what follows it is not predicted
+  bool varied = false;                // training on pictures in files: ImageSamplesOptions::varied
 };
 
 using MakeSamples =

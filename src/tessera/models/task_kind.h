@@ -16,6 +16,7 @@ enum class RowsKind {
   TaggedWords,
   Questions,
   TextGroups,  // texts that belong together: an anchor, a positive, a negative
+  Choices,     // a text and some that may follow it
   Preferences,
 };
 
@@ -35,6 +36,7 @@ enum class TaskHead : unsigned {
   QuestionAnswering = 1 << 6,
   ImageClassification = 1 << 7,
   Body = 1 << 8,  // the model without a head
+  MultipleChoice = 1 << 9,
 };
 constexpr TaskHead operator|(TaskHead a, TaskHead b) {
   return static_cast<TaskHead>(static_cast<unsigned>(a) | static_cast<unsigned>(b));
@@ -103,6 +105,10 @@ inline constexpr TaskKind kPretraining{
                          TaskHead::TokenClassification, RowsKind::TaggedWords},
     kQuestionAnswering{"question_answering", "the part of a text that answers a question",
                        TaskHead::QuestionAnswering, RowsKind::Questions},
+    kMultipleChoice{.name = "multiple_choice",
+                    .doc = "the right one of several answers to a text",
+                    .hub_head = TaskHead::MultipleChoice,
+                    .rows = RowsKind::Choices},
     kSentenceEmbedding{.name = "sentence_embedding",
                        .doc = "vectors of texts, close where texts belong together",
                        .hub_head = TaskHead::Body,

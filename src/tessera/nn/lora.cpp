@@ -16,25 +16,54 @@ namespace {
 
 constexpr std::int64_t kMostRank = 1 << 16;
 
-/// scale (dropout(x) A^T) B^T of the current block: xs [..., in] -> [..., out].
-std::vector<Value> adapter_products(const std::vector<Value>& xs, std::int64_t out,
-                                    const LoraConfig& lora, Value step, Where where) {
+Value parameter_of(Builder& builder, std::string_view name, const Shape& shape,
+                   const WeightInit& init, Where where) {
+  return builder.state(name, {DType::F32, shape, {}}, Role::Parameter, init.of(shape), where);
+}
+
+/// What an adapter makes of rows of a layer.
+struct AdaptedRows {
+  std::vector<Value> products;  // scale (dropout(x) A^T) B^T of each x: [..., rows]
+  Value longer;                 // by how much of it rows are longer, [rows]; DoRA's, else not valid
+};
+
+/// m / ||W + scale B A|| - 1 of the rows of a weight [rows, in]. Of small changes, not of what they
+/// change, is computed: 1 would hide them in 16 bits.
+Value longer_rows(Value weight, Value a, Value b, const LoraConfig& lora, Where where) {
+  Builder& builder = weight.builder();
+  const Value m = parameter_of(builder, "lora_magnitude", {b.shape()[0]}, zeros_init(), where);
+  const auto dots = [&](Value x, Value y) { return sum(x * y, 1); };  // of rows: [rows]
+  constexpr double kLeast = 1e-30;                                    // of a row of zeros
+  const Value squares = stop_gradient(dots(weight, weight)) + kLeast,
+              along = dots(matmul(weight, a, {.trans_b = true}, where), b),
+              beside = dots(matmul(b, matmul(a, a, {.trans_b = true}, where), {}, where), b),
+              grown = stop_gradient(along * (2 * lora.scale()) +
+                                    beside * (lora.scale() * lora.scale())) /
+                      squares,  // ||W + scale B A||^2 / ||W||^2 - 1
+      root = sqrt(grown + 1.0),
+              shrunk = -grown / (root * (root + 1.0)),  // ||W|| / ||W + scale B A|| - 1
+      trained = m * rsqrt(squares);                     // m / ||W|| - 1
+  return trained + shrunk + trained * shrunk;
+}
+
+/// Of the current block. `weight`: [rows, in].
+AdaptedRows adapted_rows(const std::vector<Value>& xs, Value weight, const LoraConfig& lora,
+                         Value step, Where where) {
   Builder& builder = xs[0].builder();
-  const std::int64_t in = xs[0].shape().back();
-  const auto parameter = [&](std::string_view name, const Shape& shape, const WeightInit& init) {
-    return builder.state(name, {DType::F32, shape, {}}, Role::Parameter, init.of(shape), where);
-  };
+  const std::int64_t in = xs[0].shape().back(), rows = weight.shape()[0];
   const double bound = 1 / std::sqrt(static_cast<double>(in));
-  const Value a = parameter("lora_a", {lora.rank, in}, uniform_init(bound)),
-              b = parameter("lora_b", {out, lora.rank}, zeros_init());
-  std::vector<Value> ys;
+  const Value a = parameter_of(builder, "lora_a", {lora.rank, in}, uniform_init(bound), where),
+              b = parameter_of(builder, "lora_b", {rows, lora.rank}, zeros_init(), where);
+  AdaptedRows out;
   for (const Value x : xs) {
-    const std::string name = ys.empty() ? "lora_dropout" : text("lora_dropout", ys.size());
+    const std::string name =
+        out.products.empty() ? "lora_dropout" : text("lora_dropout", out.products.size());
     const Value read = dropout_layer(x, lora.dropout, step, name, where),
                 narrow = matmul(read, a, {.trans_b = true}, where);  // [..., rank]
-    ys.push_back(matmul(narrow, b, {.trans_b = true}, where) * lora.scale());
+    out.products.push_back(matmul(narrow, b, {.trans_b = true}, where) * lora.scale());
   }
-  return ys;
+  if (lora.decomposed) out.longer = longer_rows(weight, a, b, lora, where);
+  return out;
 }
 
 Shape with_last(const Shape& shape, const std::vector<std::int64_t>& last) {
@@ -44,32 +73,43 @@ Shape with_last(const Shape& shape, const std::vector<std::int64_t>& last) {
 }
 
 /// The same of parts, with zeros for those that have no adapter.
-std::vector<Value> parts_products(const std::vector<Value>& xs, std::int64_t out,
-                                  const LoraConfig& lora, const std::vector<RowPart>& parts,
-                                  Value step, Where where) {
+AdaptedRows adapted_parts(const std::vector<Value>& xs, Value weight, const LoraConfig& lora,
+                          const std::vector<RowPart>& parts, Value step, Where where) {
   Builder& builder = xs[0].builder();
-  std::int64_t of_group = 0;
+  const std::int64_t out = weight.shape()[0], in = weight.shape()[1];
+  std::int64_t of_group = 0, first = 0;
   for (const RowPart& part : parts) of_group += part.rows;
   const std::int64_t groups = out / of_group;
   std::vector<std::vector<Value>> all(xs.size());
+  std::vector<Value> longer;  // [groups, rows of the part]
   for (const RowPart& part : parts) {
-    std::vector<Value> products;
+    const auto zeros = [&](const Shape& shape) {
+      return broadcast_to(builder.constant(0, xs[0].dtype(), where), shape);
+    };
+    AdaptedRows of_part;
     if (lora.adapts(part.name)) {
       const Scope scope(builder, part.name, where);
-      products = adapter_products(xs, groups * part.rows, lora, step, where);
+      const Value rows =
+          slice(reshape(weight, {groups, of_group, in}, where), 1, first, part.rows, where);
+      of_part = adapted_rows(xs, reshape(rows, {groups * part.rows, in}, where), lora, step, where);
     }
     for (std::size_t i = 0; i < xs.size(); ++i) {
       const Shape grouped = with_last(xs[i].shape(), {groups, part.rows});
-      all[i].push_back(products.empty()
-                           ? broadcast_to(builder.constant(0, xs[i].dtype(), where), grouped)
-                           : reshape(products[i], grouped, where));
+      all[i].push_back(of_part.products.empty() ? zeros(grouped)
+                                                : reshape(of_part.products[i], grouped, where));
     }
+    const Shape of_rows{groups, part.rows};
+    if (lora.decomposed)
+      longer.push_back(of_part.longer.valid() ? reshape(of_part.longer, of_rows, where)
+                                              : zeros(of_rows));
+    first += part.rows;
   }
-  std::vector<Value> ys;
+  AdaptedRows joined;
   for (std::size_t i = 0; i < xs.size(); ++i)
-    ys.push_back(
+    joined.products.push_back(
         reshape(concat(all[i], xs[i].ndim(), where), with_last(xs[i].shape(), {out}), where));
-  return ys;
+  if (lora.decomposed) joined.longer = reshape(concat(longer, 1, where), {out}, where);
+  return joined;
 }
 
 }  // namespace
@@ -120,6 +160,7 @@ FieldProblems problems(const LoraConfig& c) {
   const std::pair<std::string_view, bool> given[] = {{"lora-targets", !c.targets.empty()},
                                                      {"lora-alpha", c.alpha != 0},
                                                      {"rslora", c.rank_stabilized},
+                                                     {"dora", c.decomposed},
                                                      {"lora-dropout", c.dropout != 0}};
   for (const auto& [name, is_given] : given)
     if (c.rank == 0 && is_given)
@@ -138,15 +179,25 @@ std::vector<Value> lora_linear(const std::vector<Value>& xs, std::string_view na
                                std::int64_t out, const LinearOptions& options,
                                const LoraConfig& lora, const std::vector<RowPart>& parts,
                                Value step, Where where) {
-  std::vector<Value> ys = linear(xs, name, out, options, where);
   const bool whole = lora.adapts(name),
              apart =
                  std::ranges::any_of(parts, [&](const RowPart&p) { return lora.adapts(p.name); });
-  if (!whole && !apart) return ys;
-  const Scope scope(xs[0].builder(), name, where);
-  const std::vector<Value> more = whole ? adapter_products(xs, out, lora, step, where)
-                                        : parts_products(xs, out, lora, parts, step, where);
-  for (std::size_t i = 0; i < xs.size(); ++i) ys[i] = ys[i] + more[i];
+  if (!whole && !apart) return linear(xs, name, out, options, where);
+  Builder& builder = xs[0].builder();
+  const Scope scope(builder, name, where);
+  const Shape shape{out, xs[0].shape().back()};
+  const Value weight = parameter_of(builder, "weight", shape, options.init, where);
+  std::vector<Value> ys;
+  for (const Value x : xs) ys.push_back(matmul(x, weight, {.trans_b = true}, where));
+  const Value bias =
+      options.bias ? parameter_of(builder, "bias", {out}, options.bias_init, where) : Value();
+  const AdaptedRows adapted = whole ? adapted_rows(xs, weight, lora, step, where)
+                                    : adapted_parts(xs, weight, lora, parts, step, where);
+  const auto biased = [&](Value y) { return bias.valid() ? y + bias : y; };
+  for (std::size_t i = 0; i < xs.size(); ++i) {
+    const Value more = adapted.products[i], y = ys[i] + more;
+    ys[i] = adapted.longer.valid() ? biased(y + y * adapted.longer) : biased(ys[i]) + more;
+  }
   return ys;
 }
 

@@ -3,6 +3,13 @@
 /// x W^T + scale (dropout(x) A^T) B^T, where A [rank, in] and B [out, rank] are trained and W is
 /// not. A begins uniform in +-1 / sqrt(in) and B with zeros, so that the model begins as it was.
 /// Source: Hu et al. 2021, arXiv 2106.09685; first values and rsLoRA's scale as PEFT's.
+///
+/// With DoRA the rows of W + scale B A have a length of their own, m, which is trained: the layer is
+/// m / ||W + scale B A|| (x W^T + scale (dropout(x) A^T) B^T), where the norms of rows are
+/// constants to gradients. The parameter is m - ||W||, which begins with zeros: so the model begins
+/// as it was, and 16 bits hold it as exactly as they hold anything.
+/// Source: Liu et al. 2024, arXiv 2402.09353, section 4.3. PEFT drops also what W reads of x where
+/// the row's length has changed; here it is not.
 
 #include <array>
 #include <string>
@@ -18,6 +25,7 @@ struct LoraConfig {
   std::int64_t rank = 0;                  // 0: no adapters
   double alpha = 0;                       // scale is alpha / rank; 0: twice the rank
   bool rank_stabilized = false;           // scale is alpha / sqrt(rank): rsLoRA, arXiv 2312.03732
+  bool decomposed = false;                // DoRA
   double dropout = 0;                     // of what adapters read
   std::vector<std::string> targets = {};  // of kLoraTargets; empty: kStandardLoraTargets
   friend bool operator==(const LoraConfig&, const LoraConfig&) = default;
@@ -34,7 +42,11 @@ inline constexpr std::array<std::string_view, 10> kLoraTargets = {
 inline constexpr std::array<std::string_view, 2> kStandardLoraTargets = {"q", "v"};
 
 /// The parameters of adapters, by their paths.
-inline constexpr std::array<std::string_view, 2> kLoraPaths = {"*.lora_a", "*.lora_b"};
+inline constexpr std::array<std::string_view, 3> kLoraPaths = {"*.lora_a", "*.lora_b",
+                                                               "*.lora_magnitude"};
+
+/// Ends the path of what DoRA trains of the lengths of rows.
+inline constexpr std::string_view kLoraMagnitude = ".lora_magnitude";
 
 bool is_of_adapter(std::string_view path);
 
@@ -53,8 +65,8 @@ std::vector<RowPart> joined_rows(std::string_view layer, std::int64_t queries, s
 
 /// linear() with the adapters that `lora` gives it. `parts`: of its rows; empty: they are one.
 /// `step`: Pass::step, for dropout. Parameters beside linear's: lora_a [rank, in] and lora_b [out,
-/// rank]; of a part that is a target, PART.lora_a [rank, in] and PART.lora_b [rows of the part,
-/// rank].
+/// rank], with DoRA lora_magnitude [out]; of a part that is a target, PART.lora_a [rank, in],
+/// PART.lora_b [rows of the part, rank] and PART.lora_magnitude [rows of the part].
 std::vector<Value> lora_linear(const std::vector<Value>& xs, std::string_view name,
                                std::int64_t out, const LinearOptions& options,
                                const LoraConfig& lora, const std::vector<RowPart>& parts,

@@ -222,7 +222,7 @@ class RankPlan {
  public:
   RankPlan(const Mesh& mesh, int stages, int rank, const std::vector<ChunkPin>& cut, Device& device,
            const CompileOptions& options)
-      : device_(device), options_(options), states_(options.guard_bytes) {
+      : device_(device), options_(options), states_(options.guard_bytes, in_base(mesh)) {
     plan_.mesh = mesh;
     plan_.stages = stages;
     plan_.seed = options.seed;
@@ -287,6 +287,7 @@ class RankPlan {
     plan_.states = stages.with(states_.states, plan_.stage());
     plan_.constants = std::move(states_.constants);
     plan_.state_bytes = states_.bytes;
+    plan_.base_bytes = states_.base_bytes;
     for (const Memory memory : kMemories)
       size_sum(plan_.state_bytes[memory], plan_.work_bytes(memory), "bytes of a pool");
     for (ProgramPlan& program : plan_.programs) {
@@ -305,6 +306,16 @@ class RankPlan {
   }
 
  private:
+  /// What no other rank has is in no base.
+  std::function<bool(const State&)> in_base(const Mesh& mesh) const {
+    if (!options_.base) return {};
+    return [this, &mesh](const State& state) {
+      return options_.base(state) && std::ranges::any_of(mesh.axes(), [&](const Axis& axis) {
+               return axis.size > 1 && state.home->sharding.dim_of(axis.name) < 0;
+             });
+    };
+  }
+
   Passes passes(const std::string& name) const {
     return Passes(name, options_, plan_.stages == 1 ? -1 : plan_.stage());
   }

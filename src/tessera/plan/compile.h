@@ -65,6 +65,9 @@ struct CompileOptions {
   /// Free bytes on both sides of every buffer, which the executor fills and checks after every
   /// call: a multiple of kAlignment, for tests.
   std::int64_t guard_bytes = 0;
+  /// States that no program writes, one for all ranks of a process that have the same part of
+  /// them: Place::Section::Base. Empty: none.
+  std::function<bool(const State&)> base = {};
   /// Keeps what each program computes, before the passes that are for kernels: ProgramPlan::local.
   bool keeps_local = false;
   /// Called after each pass with its program, its name and the graphs it leaves (one, or one per

@@ -1,7 +1,9 @@
 #include "tessera/plan/plan.h"
 
 #include <algorithm>
+#include <set>
 
+#include "tessera/base/text.h"
 #include "tessera/ops/collective.h"
 
 namespace tessera {
@@ -57,6 +59,30 @@ const StatePlan* Plan::find_state(std::string_view path) const {
   return nullptr;
 }
 
+std::string Plan::base_key() const {
+  std::string out = text(stage());
+  const Coordinates at = coordinates_of(mesh, rank_in_stage());
+  for (const StatePlan& state : states) {
+    if (!has(state) || state.place.section != Place::Section::Base) continue;
+    out += text(' ', state.state.path);
+    for (const std::vector<std::string>& axes : state.state.home->sharding.dims)
+      for (const std::string& axis : axes) out += text(',', at.at(axis));
+  }
+  return out;
+}
+
+std::int64_t Plan::base_keys() const {
+  std::set<std::string> axes;
+  for (const StatePlan& state : states) {
+    if (state.place.section != Place::Section::Base) continue;
+    for (const std::vector<std::string>& of_dim : state.state.home->sharding.dims)
+      axes.insert(of_dim.begin(), of_dim.end());
+  }
+  std::int64_t out = stages;
+  for (const Axis& axis : mesh.axes()) out *= axes.contains(axis.name) ? axis.size : 1;
+  return out;
+}
+
 std::int64_t Plan::work_bytes(Memory memory) const {
   std::int64_t most = 0;
   for (const ProgramPlan& program : programs) most = std::max(most, program.work[memory].bytes);
@@ -67,7 +93,7 @@ std::int64_t Plan::lower_bound_bytes(Memory memory) const {
   std::int64_t most = 0;
   for (const ProgramPlan& program : programs)
     most = std::max(most, program.work[memory].lower_bound_bytes);
-  return state_bytes[memory] + most;
+  return state_bytes[memory] + (memory == Memory::Device ? base_bytes : 0) + most;
 }
 
 }  // namespace tessera

@@ -30,7 +30,8 @@ namespace tessera {
 /// values of several micro-batches: that of micro-batch k begins at offset + k % depth * stride.
 struct Place {
   Memory memory = Memory::Device;
-  enum class Section : std::uint8_t { State, Work } section = Section::Work;
+  /// Base: in a pool of its own on the device, one for all ranks of a process with the same base.
+  enum class Section : std::uint8_t { State, Work, Base } section = Section::Work;
   std::int64_t offset = 0;
   std::int64_t stride = 0, depth = 1;
   friend bool operator==(const Place&, const Place&) = default;
@@ -223,6 +224,7 @@ struct Plan {
   std::vector<StatePlan> states;  // of all stages, in an order that all ranks share
   std::vector<ConstantPlan> constants;
   PerMemory<std::int64_t> state_bytes;
+  std::int64_t base_bytes = 0;   // of states that no program writes, which other ranks have too
   std::int64_t guard_bytes = 0;  // on each side of every buffer, for tests; 0: buffers touch
   std::vector<ProgramPlan> programs;
 
@@ -240,7 +242,13 @@ struct Plan {
   std::int64_t work_bytes(Memory memory = Memory::Device) const;
   /// Size of the pool in that memory: the state section and the largest work section.
   std::int64_t bytes(Memory memory) const { return state_bytes[memory] + work_bytes(memory); }
-  std::int64_t peak_bytes() const { return bytes(Memory::Device); }
+  /// What this rank needs on its device, with what it has in common with others.
+  std::int64_t peak_bytes() const { return bytes(Memory::Device) + base_bytes; }
+  /// Which states of Section::Base this rank has, and which part of each: ranks of one process
+  /// with the same key have one pool for them.
+  std::string base_key() const;
+  /// How many keys all ranks have.
+  std::int64_t base_keys() const;
   std::int64_t host_bytes() const { return bytes(Memory::Host); }
   std::int64_t lower_bound_bytes(Memory memory = Memory::Device) const;
 };

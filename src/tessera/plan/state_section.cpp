@@ -24,14 +24,22 @@ Place StateSection::take_for_copy(Memory memory, std::int64_t size) {
   return {memory, Place::Section::Work, guard_bytes - copy_bytes_[memory]};
 }
 
+Place StateSection::take_for(const State& state, const Result& lies) {
+  const Memory memory = memory_of(lies);
+  const std::int64_t size = lies.type.bytes();
+  if (state.role == Role::Copy) return take_for_copy(memory, size);
+  if (memory != Memory::Device || !in_base_ || !in_base_(state)) return take(memory, size);
+  const Place out{memory, Place::Section::Base, base_bytes};
+  base_bytes = size_sum(base_bytes, aligned(size), "bytes of all states");
+  return out;
+}
+
 Place StateSection::place(const State& state, const Result& lies) {
   const auto [found, fresh] = by_path_.try_emplace(state.path, states.size());
   if (fresh) {
-    const std::int64_t size = lies.type.bytes();
-    const bool copy = state.role == Role::Copy;
-    const Place place = copy ? take_for_copy(memory_of(lies), size) : take(memory_of(lies), size);
+    const Place place = take_for(state, lies);
     states.push_back({state, lies.type, place, lies.logical});
-    if (copy) copies.push_back({state.path, place, size});
+    if (state.role == Role::Copy) copies.push_back({state.path, place, lies.type.bytes()});
   }
   const StatePlan& known = states[found->second];
   require(known.type == lies.type && known.state.home == state.home, "state '", state.path, "' is ",

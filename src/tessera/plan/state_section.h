@@ -1,6 +1,7 @@
 #pragma once
 /// The addresses of states and constants.
 
+#include <functional>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -23,7 +24,9 @@ struct CopyPlace {
 /// they lie next to the work section, which uses their memory while nobody reads them.
 class StateSection {
  public:
-  explicit StateSection(std::int64_t guard_bytes) : guard_bytes(guard_bytes) {}
+  /// `in_base`: which states lie in Section::Base; empty: none.
+  explicit StateSection(std::int64_t guard_bytes, std::function<bool(const State&)> in_base = {})
+      : guard_bytes(guard_bytes), in_base_(std::move(in_base)) {}
   /// The place of a state; the same state of several programs must have one type.
   Place place(const State& state, const Result& lies);
   Place constant(DType dtype, double value);
@@ -31,12 +34,15 @@ class StateSection {
   std::vector<ConstantPlan> constants;
   std::vector<CopyPlace> copies;  // each below the one before
   PerMemory<std::int64_t> bytes;
+  std::int64_t base_bytes = 0;
   const std::int64_t guard_bytes;  // on both sides of every buffer, in the work section too
 
  private:
   Place take(Memory memory, std::int64_t size);
   Place take_for_copy(Memory memory, std::int64_t size);
   std::int64_t take_bytes(Memory memory, std::int64_t size);  // with guards
+  Place take_for(const State& state, const Result& lies);
+  std::function<bool(const State&)> in_base_;
   PerMemory<std::int64_t> copy_bytes_;
   std::unordered_map<std::string, std::size_t> by_path_;
   std::map<std::pair<DType, std::uint64_t>, std::size_t> by_bits_;

@@ -12,11 +12,13 @@
 #include "tessera/pretrained/hub/hub_family.h"
 #include "tessera/pretrained/hub/hub_folder.h"
 #include "tessera/pretrained/hub/hub_generation.h"
+#include "tessera/pretrained/hub/hub_image_processor.h"
 #include "tessera/pretrained/hub/hub_match.h"
 #include "tessera/pretrained/hub/hub_rows.h"
 #include "tessera/pretrained/hub/hub_sentences.h"
 #include "tessera/pretrained/hub/hub_weights.h"
 #include "tessera/pretrained/hub_cache.h"
+#include "tessera/pretrained/merge_adapters.h"
 
 namespace tessera {
 
@@ -119,6 +121,7 @@ bool PretrainedModel::changes_base() const {
 const ModelConfig& PretrainedModel::config() const { return parts_->model.config; }
 const std::string& PretrainedModel::json() const { return parts_->json; }
 const std::vector<std::string>& PretrainedModel::labels() const { return parts_->model.labels; }
+std::string PretrainedModel::image_processor() const { return read_image_processor(base()); }
 const std::vector<std::string>& PretrainedModel::notices() const { return parts_->model.notices; }
 bool PretrainedModel::has_weights(const std::string& path) {
   return HubWeights::are_in(path) || is_adapter(path) || has_other_weights(path);
@@ -204,6 +207,23 @@ void PretrainedModel::check_shapes(const ModelConfig& model, std::string_view an
 
 void PretrainedModel::read_rows(std::string_view parameter, std::int64_t first, std::int64_t count,
                                 std::span<float> out) const {
+  read_stored_rows(parameter, first, count, out);
+  if (!parameter.ends_with(kLoraMagnitude)) return;
+  const ParameterReader all = {[&](std::string_view name) {
+                                 const auto found = parameters().find(name);
+                                 return found == parameters().end() ? nullptr : &found->second;
+                               },
+                               [&](std::string_view name, std::span<float> values) {
+                                 read_whole(*this, name, std::as_writable_bytes(values));
+                               }};
+  const std::vector<double> lengths = row_lengths(config(), all, parameter);
+  for (std::size_t i = 0; i < out.size(); ++i)
+    out[i] = static_cast<float>(static_cast<double>(out[i]) -
+                                lengths[static_cast<std::size_t>(first) + i]);
+}
+
+void PretrainedModel::read_stored_rows(std::string_view parameter, std::int64_t first,
+                                       std::int64_t count, std::span<float> out) const {
   const HubWeights& weights = parts_->weights_of(parameter);
   const std::int64_t columns = columns_of_rows(parameters().find(parameter)->second);
   check(static_cast<std::int64_t>(out.size()) == count * columns, "rows of ", parameter);

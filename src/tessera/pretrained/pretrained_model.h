@@ -68,6 +68,9 @@ class PretrainedModel {
   const std::string& json() const;
   /// Names of what its classifier tells apart, by number; empty: it has none, or nobody named them.
   const std::vector<std::string>& labels() const;
+  /// What preprocessor_config.json says, as parse_image_processor reads it; empty: there is none.
+  /// Errors: Fault::Data: work on pictures that is not known here.
+  std::string image_processor() const;
   /// pad_token_id of config.json, where its classifier finds the end of a text by it.
   std::optional<std::int32_t> end_padding() const;
   /// eos_token_id of config.json, or the first of several; none: it says none.
@@ -98,6 +101,9 @@ class PretrainedModel {
 
  private:
   struct Parts;
+  /// As the files have them.
+  void read_stored_rows(std::string_view parameter, std::int64_t first, std::int64_t count,
+                        std::span<float> out) const;
   explicit PretrainedModel(std::unique_ptr<const Parts> parts);
   std::unique_ptr<const Parts> parts_;
 };

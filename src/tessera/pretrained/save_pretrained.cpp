@@ -18,6 +18,7 @@
 #include "tessera/models/parameter_shapes.h"
 #include "tessera/pretrained/hub/hub_adapter.h"
 #include "tessera/pretrained/hub/hub_family.h"
+#include "tessera/pretrained/hub/hub_image_processor.h"
 #include "tessera/pretrained/hub/hub_labels.h"
 #include "tessera/pretrained/hub/hub_rows.h"
 #include "tessera/pretrained/hub/hub_sentences.h"
@@ -267,9 +268,9 @@ bool is_shard_name(std::string_view name) {
 /// would be read as this one's, and what a killed export left is of no use.
 bool is_of_export(std::string_view name) {
   name = name.substr(0, name.find(".partial-"));
-  constexpr std::string_view kOfModel[] = {kHubConfigFile,    kHubWeights,
-                                           kHubIndex,         "generation_config.json",
-                                           kHubAdapterConfig, kHubAdapterWeights};
+  constexpr std::string_view kOfModel[] = {
+      kHubConfigFile,    kHubWeights,        kHubIndex,         "generation_config.json",
+      kHubAdapterConfig, kHubAdapterWeights, kHubImageProcessor};
   return std::ranges::find(kOfModel, name) != std::end(kOfModel) || is_shard_name(name) ||
          tokenizer::is_tokenizer_file(name) || is_of_sentences(name);
 }
@@ -321,15 +322,21 @@ std::vector<std::string> save_pretrained(const std::string& folder, const ModelC
       write_atomically((at / name).string(), file);
     }
   }
+  if (!how.image_processor.empty())
+    write_atomically(
+        (at / kHubImageProcessor).string(),
+        image_processor_json(parse_image_processor(how.image_processor, model.image_size),
+                             model.image_channels));
   write_atomically((at / kHubConfigFile).string(), config_text(family, model, how));
   staged.commit(is_of_export, kHubConfigFile);
   return left_out(family, model);
 }
 
 void save_adapter(const std::string& folder, const ModelConfig& model,
-                  const ParameterReader& parameters, const std::string& base,
+                  const ParameterReader& trained, const std::string& base,
                   const SavePretrained& how) {
   const HubFamily& family = family_to_write(model);
+  const ParameterReader parameters = with_lengths(model, trained);
   require_shapes(model, parameters);
   const std::vector<OutgoingTensor> tensors = outgoing_adapter(family, model, parameters);
   require_new(folder, how);

@@ -32,8 +32,9 @@ struct SavePretrained {
   std::vector<std::string> labels = {};  // of a classifier, by number; empty: they have no names
   /// Padding's id, of a model that finds the end of a text by it; none: as in `config`.
   std::optional<std::int32_t> pad_token = std::nullopt;
-  TokenizerFiles tokenizer = {};  // by name, beside the model
-  bool overwrite = false;         // an earlier export
+  TokenizerFiles tokenizer = {};     // by name, beside the model
+  std::string image_processor = {};  // as parse_image_processor reads it; empty: nobody knows it
+  bool overwrite = false;            // an earlier export
 };
 
 /// Writes config.json, weights and the tokenizer into `folder`, which is made where it is missing.

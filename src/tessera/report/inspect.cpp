@@ -15,6 +15,7 @@
 #include "tessera/base/text.h"
 #include "tessera/checkpoint/checkpoint.h"
 #include "tessera/checkpoint/checkpoint_folder.h"
+#include "tessera/config/recorded.h"
 #include "tessera/files/file.h"
 #include "tessera/files/safetensors.h"
 #include "tessera/ir/builder.h"
@@ -159,6 +160,14 @@ Inspection inspect_checkpoints(const std::vector<std::string>& paths,
   return inspect_checkpoint(*newest, list + remark, list_json);
 }
 
+/// Where the weights lie that an adapter is of (kRecordedBase).
+std::string folder_of_base(const std::string& recorded) {
+  const InspectJson json = InspectJson::parse(recorded, nullptr, /*allow_exceptions=*/false);
+  return json.is_object() && json.contains("path") && json["path"].is_string()
+             ? json["path"].get<std::string>()
+             : "of a form that is not known here";
+}
+
 Inspection inspect_checkpoint(const Checkpoint& checkpoint, const std::string& list,
                               const InspectJson& list_json) {
   Rows tensors, texts;
@@ -177,6 +186,10 @@ Inspection inspect_checkpoint(const Checkpoint& checkpoint, const std::string& l
         {one_line(tensor.name), to_text(tensor.type), std::string(role_text(tensor.role))});
   }
   for (const auto& [key, value] : checkpoint.record().texts) {
+    if (key == kRecordedBase) {
+      texts.push_back({key, one_line(folder_of_base(value))});
+      continue;
+    }
     const bool line = !value.empty() && value.size() <= 60 && value.find('\n') == value.npos;
     texts.push_back(
         {one_line(key), line ? value : bytes_text(static_cast<std::int64_t>(value.size()))});

@@ -148,7 +148,8 @@ PlanReport report_of(const Compiled& compiled, const RunSetup& setup) {
   out.memory = train.memory;
   out.peak_bytes = all.peak_bytes;
   out.lower_bound_bytes = all.lower_bound_bytes;
-  out.state_bytes = plan.state_bytes.device;
+  out.base_bytes = plan.base_bytes;
+  out.state_bytes = plan.state_bytes.device + plan.base_bytes;
   out.unshared_bytes = out.state_bytes + train.work.device.unshared_bytes;
   out.work_bytes = plan.work_bytes();
   out.host = host_use(config, all.host_bytes);
@@ -192,6 +193,7 @@ std::string details_text(const PlanReport& r) {
   for (const MemoryPart& part : kMemoryParts)
     out += row(part.name, bytes_text(r.memory.*part.bytes));
   out += row("planned peak", bytes_text(r.peak_bytes));
+  if (r.base_bytes > 0) out += row("of it in common", bytes_text(r.base_bytes));
   out += row("lower bound", bytes_text(r.lower_bound_bytes));
   out += row("without reuse", bytes_text(r.unshared_bytes));
   if (r.host.memory > 0) out += row("on the host", bytes_text(r.host.memory));
@@ -233,6 +235,7 @@ std::string to_json(const PlanReport& r) {
   json["parameters"] = r.parameters;
   for (const MemoryPart& part : kMemoryParts) json["memory"][part.key] = r.memory.*part.bytes;
   json["planned_peak_bytes"] = r.peak_bytes;
+  json["base_bytes"] = r.base_bytes;
   json["lower_bound_bytes"] = r.lower_bound_bytes;
   if (r.compiled) json["compiled"] = to_json(*r.compiled);
   json["bytes_without_reuse"] = r.unshared_bytes;

@@ -36,6 +36,7 @@ struct PlanReport {
   int stage = 0;     // the fullest, of which the memory is
   MemoryUse memory;  // of the training step on one device, in bytes
   std::int64_t peak_bytes = 0, lower_bound_bytes = 0, state_bytes = 0, work_bytes = 0;
+  std::int64_t base_bytes = 0;       // of the peak: what devices of a process have in common
   std::int64_t unshared_bytes = 0;   // if no two buffers of a training step were at one place
   HostUse host;                      // of the device that has most there
   MemoryChoice choice;               // what is done to take so much

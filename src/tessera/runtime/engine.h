@@ -81,6 +81,9 @@ class Engine {
 
   /// A state of this rank, in its type of the plan.
   virtual StateBytes read_state(std::string_view path) const = 0;
+  /// False where another rank of the process writes it, in memory that both read. To be done before
+  /// any rank runs a program that reads it.
+  virtual bool writes_state(std::string_view) const { return true; }
   /// `fill(std::span<std::byte>)` writes all of its bytes.
   template <std::invocable<std::span<std::byte>> Fill>
   void write_state(std::string_view path, const Fill& fill) {

@@ -147,6 +147,7 @@ Executor::Executor(Plan plan, Device& device, Communicator* world, EngineOptions
     pools_[memory] = static_cast<std::byte*>(device_.allocate(memory, bytes + kGuardBytes));
     device_.fill(pools_[memory] + bytes, kGuard, kGuardBytes);
   }
+  join_base();
   if (const std::int64_t copies = most_copies(plan_); copies > 0) device_.expect_copies(copies);
   for (const ConstantPlan& constant : plan_.constants) {
     HostTensor value(constant.dtype, {});
@@ -224,9 +225,27 @@ Executor::~Executor() {
   }
 }
 
+void Executor::join_base() {
+  if (plan_.base_bytes == 0) return;
+  const auto make = [&]() -> std::shared_ptr<void> {
+    writes_base_ = true;
+    return device_.allocate_for_several(plan_.base_bytes);
+  };
+  base_ = world_ == nullptr ? make() : world_->in_common(plan_.base_key(), make);
+}
+
+bool Executor::writes_state(std::string_view path) const {
+  const StatePlan* const state = plan_.find_state(path);
+  return state == nullptr || state->place.section != Place::Section::Base || writes_base_;
+}
+
 std::byte* Executor::address(const Place& place) const {
-  const bool is_work = place.section == Place::Section::Work;
-  return (is_work ? work(place.memory) : pools_[place.memory]) + place.offset;
+  switch (place.section) {
+    case Place::Section::State: return pools_[place.memory] + place.offset;
+    case Place::Section::Work: return work(place.memory) + place.offset;
+    case Place::Section::Base: return static_cast<std::byte*>(base_.get()) + place.offset;
+  }
+  return nullptr;
 }
 
 const Executor::Runnable& Executor::runnable(std::string_view name) const {
@@ -263,6 +282,7 @@ void Executor::finish(std::string_view name, const RunOptions& options) {
     const std::byte pattern = second_pattern_ ? kSecondPattern : kPoison;
     for (const Memory memory : kMemories)
       (*options.used_bytes)[memory] = end_of_used(memory, pattern);
+    options.used_bytes->device += plan_.base_bytes;
     second_pattern_ = !second_pattern_;
   }
   if (!options_.poison) return;

@@ -44,9 +44,10 @@ class Executor final : public Engine {
   std::map<std::string, Counts> sent() const override;
   /// The memory of the state itself.
   StateBytes read_state(std::string_view path) const override { return {state(path)}; }
+  bool writes_state(std::string_view path) const override;
   bool guard_intact() const override;
   std::int64_t huge_page_bytes() const override {
-    return std::min(device_.huge_page_bytes(pools_.device), plan_.peak_bytes());
+    return std::min(device_.huge_page_bytes(pools_.device), plan_.bytes(Memory::Device));
   }
 
  private:
@@ -56,6 +57,7 @@ class Executor final : public Engine {
   void end_write(std::string_view) override {}
   std::span<std::byte> state(std::string_view path) const;
   std::byte* address(const Place& place) const;
+  void join_base();
   const Runnable& runnable(std::string_view program) const;
   Runnable& runnable(std::string_view program) {
     return const_cast<Runnable&>(std::as_const(*this).runnable(program));
@@ -77,6 +79,8 @@ class Executor final : public Engine {
   };
   std::map<std::string, Joined> groups_;  // by name, ranks and size
   PerMemory<std::byte*> pools_;           // nullptr where nothing lies on the host
+  std::shared_ptr<void> base_;            // of Place::Section::Base; nullptr: nothing lies there
+  bool writes_base_ = false;
   std::vector<std::unique_ptr<Runnable>> programs_;
   const Runnable* last_ = nullptr;  // whose metrics can be read
   bool second_pattern_ = false;     // of the next run that is measured

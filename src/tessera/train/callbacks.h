@@ -19,6 +19,7 @@ struct RunStart {
   std::int64_t first_step = 0, steps = 0;  // attempts done, attempts wanted
   std::int64_t parameters = 0, tokens_per_step = 0;
   std::int64_t peak_bytes = 0, save_copy_bytes = 0;
+  std::int64_t base_bytes = 0;  // of the peak: what devices of a process have in common
   HostUse host;
   std::int64_t main_memory_bytes = 0;  // of all ranks, if each takes what rank 0 does
   double flops_per_step = 0, recomputed_flops_per_step = 0, compile_seconds = 0;

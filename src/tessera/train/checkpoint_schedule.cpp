@@ -7,6 +7,7 @@
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/train/adapter_base.h"
 #include "tessera/train/programs.h"
 
 namespace tessera {
@@ -25,6 +26,7 @@ SaveOptions save_options(const RunConfig& config, const FileCalls& calls) {
   out.names = checkpoint_names(config);
   constexpr std::int64_t kAll = kAllOfThem;
   out.keep_last = static_cast<int>(config.keep_last == 0 ? kAll : std::min(config.keep_last, kAll));
+  out.left_out = left_out_of_saves(config);
   out.calls = calls;
   return out;
 }

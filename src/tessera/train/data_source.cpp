@@ -51,6 +51,7 @@ constexpr DataSource kDataSources[] = {
     {.is_it = trains_on_pictures,
      .load = load_pictures,
      .load_test = load_test_pictures,
+     .settle = settle_pictures,
      .complete = complete_from_pictures,
      .without_held_out = apart_or_nothing},
     {.is_it = [](const RunConfig&) { return true; },

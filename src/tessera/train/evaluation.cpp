@@ -9,6 +9,7 @@
 #include "tessera/base/words.h"
 #include "tessera/config/fields.h"
 #include "tessera/config/recorded.h"
+#include "tessera/data/images.h"
 #include "tessera/data/question_rows.h"
 #include "tessera/data/unknown_tokens.h"
 #include "tessera/models/family.h"
@@ -28,10 +29,22 @@ namespace tessera {
 
 namespace {
 
-constexpr std::string_view kDataFields[] = {
-    "text-column",  "text-pair-column", "target-column", "label-column", "label-separator",
-    "column-names", "data-format",      "skip-bad-rows", "tokenizer",    "tokenizer-type",
-    "vocab-file",   "merge-file",       "bf16",          "fp16",         "mixed-precision"};
+constexpr std::string_view kDataFields[] = {"text-column",
+                                            "text-pair-column",
+                                            "target-column",
+                                            "label-column",
+                                            "label-separator",
+                                            "column-names",
+                                            "data-format",
+                                            "skip-bad-rows",
+                                            "image-processor",
+                                            "tokenizer",
+                                            "tokenizer-type",
+                                            "vocab-file",
+                                            "merge-file",
+                                            "bf16",
+                                            "fp16",
+                                            "mixed-precision"};
 
 void take_fields(RunConfig& to, const RunConfig& from, std::span<const std::string_view> names,
                  bool given_alone) {
@@ -85,26 +98,37 @@ void take_data_format(RunConfig& config, const RunConfig& asked) {
     config.data_format = kDataFormats[0];
 }
 
-/// Samples of rows are as long as the longest, as far as positions reach.
+/// Samples of rows are as long as the longest, as far as positions reach, and have as many choices
+/// as the data.
 void leave_length_open(ModelConfig& model) {
   if (!is_of_rows(model)) return;
   if (model.positions == 0 && reads_field(model, "positions")) model.positions = model.context;
   model.context = 0;
+  if (is_of_choices(model)) model.texts = 0;
 }
 
 /// It writes a text from another one.
 bool writes_texts(const Task& task) { return task.text && task.text->source > 0; }
 
 TableOptions options_of(const RunConfig& config) {
+  std::vector<std::string> nested;  // lists of choices
+  if (is_of_choices(config.model)) nested = listed_columns(config.text_pair_column);
   return {.format = find_word<TableFormat>(kTableFormats, config.data_format),
           .names = config.column_names,
-          .bad_rows = config.skip_bad_rows ? BadRows::LeaveOut : BadRows::Refuse};
+          .bad_rows = config.skip_bad_rows ? BadRows::LeaveOut : BadRows::Refuse,
+          .nested = std::move(nested)};
 }
 
 /// The columns of texts of a table; empty: the data is none.
 std::vector<std::string> text_columns(const RunConfig& config) {
   std::vector<std::string> out;
   const bool groups = is_of_groups(config.model);
+  if (is_of_choices(config.model)) {
+    out = listed_columns(config.text_column);
+    for (std::string& name : listed_columns(config.text_pair_column))
+      out.push_back(std::move(name));
+    return out;
+  }
   if (is_of_rows(config.model) && !is_of_tables(config.model) && !groups) return out;
   for (const std::string* name : {&config.text_column, &config.text_pair_column,
                                   &config.negative_column, &config.target_column}) {
@@ -141,8 +165,10 @@ Dataset trained_on(const Vocabulary& vocabulary, std::vector<std::string> labels
 Task load_evaluated(Evaluation& out, std::vector<std::string> labels, bool predicts) {
   RunConfig& config = out.config;
   try {
+    const bool in_column =
+        is_of_tables(config.model) || is_of_choices(config.model) || reads_picture_files(config);
     out.data.emplace(load_test_data(config, trained_on(out.vocabulary, std::move(labels)),
-                                    /*reads_labels=*/!predicts || !is_of_tables(config.model)));
+                                    /*reads_labels=*/!predicts || !in_column));
   } catch (const Error& error) {
     const bool columns = is_of_tables(config.model) || !config.text_column.empty();
     throw columns ? error.with(text("texts are read from ", column_names_text(text_columns(config)),
@@ -186,6 +212,15 @@ OtherColumns columns_of(const RunConfig& config) {
     break;
   }
   return out;
+}
+
+/// Pictures in files of their own are known by these.
+void name_pictures(Evaluation& evaluation) {
+  const Pictures* const pictures = evaluation.data->pictures();
+  if (pictures == nullptr) return;
+  for (std::string& file : pictures->valid.set->files())
+    evaluation.columns.rows.push_back({std::move(file)});
+  if (!evaluation.columns.rows.empty()) evaluation.columns.names = {"file"};
 }
 
 /// What is predicted has names that no column of the rows has.
@@ -308,6 +343,7 @@ Evaluation prepare_evaluation(const std::string& path, const RunConfig& asked, s
           task.text ? ", or tessera sample to write texts" : "");
   leave_length_open(config.model);
   const Task of_data = load_evaluated(out, std::move(labels), predicts);
+  if (predicts) name_pictures(out);
   if (predicts) {
     const std::unique_ptr<Judge> judge = of_data.judge(*out.data);
     judge->keep_probabilities();

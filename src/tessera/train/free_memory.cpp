@@ -8,6 +8,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 
 #include "tessera/base/error.h"
 #include "tessera/base/proc.h"
@@ -54,11 +55,16 @@ std::int64_t main_memory_bytes(const RunConfig& config, const Plan& plan) {
 
 Shortage shortage_of(const std::vector<RankMemory>& ranks) {
   std::map<std::string, Shortage> machines;
+  std::set<std::pair<std::string, std::string>> bases;  // that were counted
   for (const RankMemory& rank : ranks) {
     Shortage& machine = machines[rank.machine];
     machine.machine = rank.machine;
     machine.free_bytes = std::max(machine.free_bytes, rank.free_bytes);
     machine.wanted_bytes += rank.wanted_bytes;
+    if (!bases.emplace(rank.machine, rank.base).second)
+      machine.wanted_bytes -= rank.base_bytes;
+    else
+      machine.base_bytes += rank.base_bytes;
     ++machine.ranks;
   }
   Shortage out;
@@ -74,17 +80,21 @@ std::string short_of_memory(const RunConfig& config, const Plan& plan, Device& d
                             Communicator* world) {
   const nlohmann::json mine = {{"machine", text(host_name(), ' ', boot_id())},
                                {"wanted", main_memory_bytes(config, plan)},
-                               {"free", free_memory_bytes()}};
+                               {"free", free_memory_bytes()},
+                               {"base_bytes", plan.base_bytes},
+                               {"base", text(getpid(), ' ', plan.base_key())}};
   const std::vector<std::string> lines = gather_texts(world, mine.dump(), "free memory of ranks");
   if (world != nullptr && world->rank() != 0) return "";
   std::vector<RankMemory> ranks;
   for (const std::string& line : lines) {
     const nlohmann::json json = nlohmann::json::parse(line);
-    ranks.push_back({json.at("machine"), json.at("wanted"), json.at("free")});
+    ranks.push_back({json.at("machine"), json.at("wanted"), json.at("free"), json.at("base_bytes"),
+                     json.at("base")});
   }
   const Shortage shortage = shortage_of(ranks);
   if (shortage.ranks == 0) return "";
-  const std::int64_t share = shortage.free_bytes / shortage.ranks - save_copy_bytes(config, plan);
+  const std::int64_t share = (shortage.free_bytes - shortage.base_bytes) / shortage.ranks +
+                             plan.base_bytes - save_copy_bytes(config, plan);
   std::string what_helps;
   work_alone(world, [&] {
     try {

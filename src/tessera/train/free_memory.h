@@ -16,6 +16,9 @@ namespace tessera {
 struct RankMemory {
   std::string machine;
   std::int64_t wanted_bytes = 0, free_bytes = 0;  // free: 0: the system does not say
+  /// Of what is wanted: bytes that it has in common with ranks of the same `base`.
+  std::int64_t base_bytes = 0;
+  std::string base = {};
   friend bool operator==(const RankMemory&, const RankMemory&) = default;
 };
 
@@ -24,6 +27,7 @@ struct Shortage {
   std::string machine;
   int ranks = 0;
   std::int64_t wanted_bytes = 0, free_bytes = 0;
+  std::int64_t base_bytes = 0;  // of what is wanted: in common
 };
 /// `ranks` is 0 where there is enough everywhere.
 Shortage shortage_of(const std::vector<RankMemory>& ranks);

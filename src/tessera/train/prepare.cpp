@@ -12,6 +12,7 @@
 #include "tessera/models/family.h"
 #include "tessera/models/parameter_shapes.h"
 #include "tessera/token_files/token_files.h"
+#include "tessera/train/adapter_base.h"
 #include "tessera/train/compare_runs.h"
 #include "tessera/train/dialogue_data.h"
 #include "tessera/train/pretrained_start.h"
@@ -57,6 +58,7 @@ class Preparation {
   bool has_data() const { return data_.has_value(); }
   void take_sizes_of_data();
   void count_epochs();
+  void choose_place_of_base();
   void gather();
   void take_folder();
   void check_samples();
@@ -228,6 +230,18 @@ void Preparation::count_epochs() {
         [&] { compare_token_order(config_, from_->run.config, *task_, *data_, notices_); });
 }
 
+/// Where the base of adapters is in no folder of weights, every checkpoint holds it: that of a
+/// checkpoint, which a run may remove, and that of a run whose checkpoints did so far.
+void Preparation::choose_place_of_base() {
+  if (config_.model.lora.rank == 0) return;
+  if (from_ && !from_->checkpoint.base_path().empty()) {
+    config_.init_from = from_->checkpoint.base_path();
+  } else {
+    config_.save_base = config_.save_base || !pretrained_;
+    if (pretrained_ && pretrained_->parameters().empty()) config_.init_from_config = true;
+  }
+}
+
 /// What was found becomes the prepared run; the checkpoint or folder that it begins with follows.
 void Preparation::gather() {
   run_.emplace(PreparedRun{.config = std::move(config_),
@@ -268,6 +282,7 @@ void Preparation::check_samples() {
     problems_.gather([&] {
       add_notice(go_on_in_stream(*run_->data, run_->config, from_->run, from_->checkpoint));
     });
+  if (from_ && leaves_base_out(run_->config)) run_->base = record_of_base(from_->checkpoint);
   if (from_) run_->from.emplace(std::move(from_->checkpoint));
   if (init_) run_->init.emplace(std::move(init_->checkpoint));
   check_data(*run_, problems_);
@@ -310,6 +325,7 @@ std::optional<PreparedRun> prepare_run(RunConfig config, Problems& problems, Oth
   if (!run.has_data()) return {};
   run.take_sizes_of_data();
   run.count_epochs();
+  run.choose_place_of_base();
   run.gather();
   run.take_folder();
   run.check_samples();

@@ -14,6 +14,7 @@
 
 namespace tessera {
 
+class Communicator;
 struct Dataset;
 
 struct PreparedRun {
@@ -29,7 +30,8 @@ struct PreparedRun {
   std::string ids = {};   // ids_digest
   std::string anew = {};  // the block of the classifier, where that of these weights is not taken
   std::string hub_config =
-      {};  // config.json of the model that the weights first came from; empty: none
+      {};                 // config.json of the model that the weights first came from; empty: none
+  std::string base = {};  // record_of_base; of a run that begins, empty until it is to be saved
   std::vector<std::string> notices;
   std::vector<std::string> output_held;  // what_output_holds, before the checkpoint was chosen
 
@@ -55,6 +57,10 @@ void check_offload_folder(const RunConfig& config, Problems& problems);
 /// To be called once the lock of OUTPUT is held: before that, another run may have written there.
 /// Errors: Fault::Resource: it has; what was prepared no longer fits.
 void require_same_output(const PreparedRun& run);
+
+/// Reads the base of a run that begins and whose checkpoints leave it out, for PreparedRun::base.
+/// `world`: of its leader; nullptr: there is one rank.
+void record_base(PreparedRun& run, Communicator* world);
 
 /// What a checkpoint of this run records beside its tensors.
 CheckpointRecord checkpoint_record(const PreparedRun& run, std::int64_t step, std::int64_t samples);

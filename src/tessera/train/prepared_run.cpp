@@ -3,10 +3,12 @@
 #include <nlohmann/json.hpp>
 
 #include "tessera/base/text.h"
+#include "tessera/comm/work_alone.h"
 #include "tessera/config/recorded.h"
 #include "tessera/data/dataset.h"
 #include "tessera/data/streamed_text.h"
 #include "tessera/models/family.h"
+#include "tessera/train/adapter_base.h"
 #include "tessera/train/output_check.h"
 #include "tessera/train/prepare.h"
 
@@ -31,6 +33,11 @@ void require_same_output(const PreparedRun& run) {
        given(now), "; start again");
 }
 
+void record_base(PreparedRun& run, Communicator* world) {
+  if (run.pretrained && leaves_base_out(run.config))
+    work_alone(world, [&] { run.base = record_of_base(run.config, *run.pretrained); });
+}
+
 CheckpointRecord checkpoint_record(const PreparedRun& run, std::int64_t step,
                                    std::int64_t samples) {
   CheckpointRecord out{step, samples, {}};
@@ -44,6 +51,7 @@ CheckpointRecord checkpoint_record(const PreparedRun& run, std::int64_t step,
   if (const StreamedText* const stream = run.data->stream())
     out.texts[kRecordedStream] = stream->place(samples, run.config.model.context);
   if (!run.hub_config.empty()) out.texts[kRecordedHubConfig] = run.hub_config;
+  if (!run.base.empty()) out.texts[kRecordedBase] = run.base;
   if (const auto changes = std::ssize(run.config.model.family->changes(run.config.model)))
     out.texts[kRecordedChanges] = text(changes);
   return out;

@@ -13,6 +13,7 @@
 #include "tessera/models/translation.h"
 #include "tessera/pretrained/hub_cache.h"
 #include "tessera/train/compare_runs.h"
+#include "tessera/train/picture_data.h"
 
 namespace tessera {
 
@@ -67,6 +68,8 @@ void take_model(RunConfig& config, const PretrainedModel& from) {
     const bool of_model = field.group == FieldGroup::Model || field.group == FieldGroup::Adapters;
     if (of_model && config.defaulted.contains(field.name)) copy_field(field, config, theirs);
   }
+  if (config.defaulted.contains("image-processor") && reads_picture_files(config))
+    config.image_processor = from.image_processor();
   forget_unread_fields(config);  // sizes that the family derives, as the context of vit
 }
 

@@ -10,6 +10,7 @@
 #include "tessera/files/file.h"
 #include "tessera/ir/print.h"
 #include "tessera/passes/partition.h"
+#include "tessera/train/adapter_base.h"
 #include "tessera/train/metrics.h"
 #include "tessera/train/rank_shares.h"
 #include "tessera/train/step.h"
@@ -27,6 +28,7 @@ Graph computed(const RunSetup& setup, const WantedPrograms& wanted, Graph graph)
 
 std::vector<ProgramSource> sources_of(const RunSetup& setup, const WantedPrograms& wanted) {
   const RunConfig& c = setup.config;
+  const LeftOut base = wanted.loads ? base_of_adapters(c) : LeftOut();
   std::vector<ProgramSource> out;
   if (wanted.train) {
     for (const TrainProgram& program : setup.trains) {
@@ -34,7 +36,7 @@ std::vector<ProgramSource> sources_of(const RunSetup& setup, const WantedProgram
       const bool first = program.bucket_length == 0;
       if (wanted.gradients && first) step = with_gradients(step);
       step = computed(setup, wanted, std::move(step));
-      if (first) out.push_back({kInitProgram, initialise(step), setup.whole});
+      if (first) out.push_back({kInitProgram, initialise(step, base), setup.whole});
       out.push_back({program.name, std::move(step), setup.step});
     }
   }
@@ -156,7 +158,8 @@ WantedPrograms wanted_programs(const RunSetup& setup) {
           .evaluate = validates(config, setup.task()) || !config.test_data.empty(),
           .texts = config.eval_texts > 0     ? std::min(config.eval_texts, kScoredAtATime)
                    : config.sample_every > 0 ? 1
-                                             : 0};
+                                             : 0,
+          .loads = true};
 }
 
 Compiled compile_programs(const RunSetup& setup, const WantedPrograms& wanted, Device& device,
@@ -168,6 +171,7 @@ Compiled compile_programs(const RunSetup& setup, const WantedPrograms& wanted, D
   CompileOptions options = setup.compile;
   options.rank = rank;
   options.keeps_local = wanted.local;
+  if (wanted.loads && !wanted.local) options.base = base_of_adapters(setup.config);
   Observer observer(setup.config, wanted, rank, out);
   options.observe = std::ref(observer);
   // Of one stage alone, nothing could be compared.
@@ -214,7 +218,7 @@ bool saves_from_a_copy(const RunConfig& config) {
 }
 
 std::int64_t save_copy_bytes(const RunConfig& config, const Plan& plan) {
-  return saves_from_a_copy(config) ? most_bytes_of_a_share(plan) : 0;
+  return saves_from_a_copy(config) ? most_bytes_of_a_share(plan, left_out_of_saves(config)) : 0;
 }
 
 }  // namespace tessera

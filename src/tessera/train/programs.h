@@ -49,13 +49,14 @@ inline constexpr std::int64_t kScoredAtATime = 16;
 struct WantedPrograms {
   bool train = true;  // with init
   bool evaluate = true;
-  std::int64_t texts = 1;  // that are written at a time; 0: none. Several: with reorder
+  std::int64_t texts = 1;       // that are written at a time; 0: none. Several: with reorder
+  bool loads = false;           // the base of adapters is read after init, and once a process
   const Graph* call = nullptr;  // kCallProgram, with init where nothing trains
-  bool gradients = false;  // metrics of train: "gradient " and the path of each parameter
-  bool rounded = true;     // false: mixed precision computes all in f32, as a comparison wants it
-  bool placed = false;     // keep the placed graph of train
-  bool stages = false;     // compile the plan of the first rank of every stage
-  bool local = false;      // keep what programs compute (ProgramPlan::local)
+  bool gradients = false;       // metrics of train: "gradient " and the path of each parameter
+  bool rounded = true;  // false: mixed precision computes all in f32, as a comparison wants it
+  bool placed = false;  // keep the placed graph of train
+  bool stages = false;  // compile the plan of the first rank of every stage
+  bool local = false;   // keep what programs compute (ProgramPlan::local)
   PassCheck* check = nullptr;  // compares numbers before and after each pass (with `stages`)
 };
 

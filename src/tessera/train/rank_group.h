@@ -129,6 +129,7 @@ class RankGroup {
   RankResult take_share();
   void load_shards(const Checkpoint& from, Order what, std::string_view anew = "");
   void load_shards(const PretrainedModel& from, std::string_view anew);
+  void await_base();
   void run_copies();
   /// Of the others: what the leader loads.
   void load_ordered(Order what, const std::string& path);

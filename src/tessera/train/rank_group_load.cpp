@@ -6,6 +6,7 @@
 #include "tessera/base/text.h"
 #include "tessera/nn/lora.h"
 #include "tessera/tensor/convert_floats.h"
+#include "tessera/train/adapter_base.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/rank_group.h"
 
@@ -18,8 +19,21 @@ bool has_role(const Checkpoint& checkpoint, Role role) {
                              [&](const TensorEntry& entry) { return entry.role == role; });
 }
 
-/// Ends a path that is told to other ranks; behind it is the name of a block.
-constexpr char kBehindPath = '\0';
+/// What other ranks are told of a load, as one text.
+struct LoadOrder {
+  std::string path, anew = {}, base = {};  // base: Checkpoint::base_path
+};
+constexpr char kBehindPart = '\0';
+
+std::string to_text(const LoadOrder& order) {
+  return text(order.path, kBehindPart, order.anew, kBehindPart, order.base);
+}
+
+LoadOrder parse_load_order(const std::string& said) {
+  const std::size_t first = said.find(kBehindPart), second = said.find(kBehindPart, first + 1);
+  return {said.substr(0, first), said.substr(first + 1, second - first - 1),
+          said.substr(second + 1)};
+}
 
 /// It is a parameter of the block; of no block, where that is empty.
 bool is_in(std::string_view path, std::string_view block) {
@@ -94,7 +108,7 @@ void RankGroup::load(const Checkpoint& from) {
   const std::string mismatch = tensor_mismatch(as_f32(wanted), as_f32(found));
   if (!mismatch.empty())
     fail(Fault::Checkpoint, "checkpoint '", from.path(), "' is of another model: ", mismatch);
-  send_path(Order::Load, from.path());
+  send_path(Order::Load, to_text({from.path(), "", from.base_path()}));
   load_shards(from, Order::Load);
   run_copies();
 }
@@ -112,7 +126,7 @@ std::string RankGroup::load_weights(const Checkpoint& from, const std::string& a
     if (entry.role == Role::Parameter) found.push_back(entry);
   }
   const std::string lacking = match_weights(entries_of(plan()), found, from.path(), anew);
-  send_path(Order::LoadWeights, from.path() + kBehindPath + anew);
+  send_path(Order::LoadWeights, to_text({from.path(), anew, from.base_path()}));
   load_shards(from, Order::LoadWeights, anew);
   run_copies();
   return lacking;
@@ -125,7 +139,7 @@ std::string RankGroup::load_weights(const PretrainedModel& from, const std::stri
   // Of config.json alone nothing is loaded, by no rank, whatever weights lie beside it.
   if (found.empty()) return "";
   const std::string lacking = match_weights(entries_of(plan()), found, from.path(), anew);
-  send_path(Order::LoadPretrained, from.path() + kBehindPath + anew);
+  send_path(Order::LoadPretrained, to_text({from.path(), anew}));
   load_shards(from, anew);
   run_copies();
   return lacking;
@@ -137,6 +151,7 @@ void RankGroup::load_shards(const PretrainedModel& from, std::string_view anew) 
       const std::string path = source_of(state.state);
       const bool has = plan().has(state) && is_weight(state.state.role);
       if (!has || !from.parameters().contains(path) || is_in(path, anew)) continue;
+      if (!engine_->writes_state(state.state.path)) continue;
       engine_->write_state(state.state.path, [&](std::span<std::byte> all) {
         read_as(DType::F32, state.type.dtype, all, [&](std::span<std::byte> into) {
           if (world_ == nullptr) {
@@ -148,6 +163,17 @@ void RankGroup::load_shards(const PretrainedModel& from, std::string_view anew) 
       });
     }
   });
+  await_base();
+}
+
+/// What another rank of the process has read for this one is there. Of a pipeline's stages some may
+/// have nothing in common: all ranks wait.
+void RankGroup::await_base() {
+  if (world_ == nullptr) return;
+  std::vector<std::int32_t> all(static_cast<std::size_t>(world_->size()));
+  const std::int32_t mine = 1;
+  world_->run(Collective::all_gather(DType::I32, {world_->size()}, 0, "weights are read"), &mine,
+              all.data());
 }
 
 void RankGroup::load_shards(const Checkpoint& from, Order what, std::string_view anew) {
@@ -159,6 +185,7 @@ void RankGroup::load_shards(const Checkpoint& from, Order what, std::string_view
       if (weights ? !is_weight(state.state.role) || from.find(path) == nullptr || is_in(path, anew)
                   : !has_role(from, state.state.role))
         continue;
+      if (!engine_->writes_state(state.state.path)) continue;
       engine_->write_state(state.state.path, [&](std::span<std::byte> all) {
         read_as(from.find(path)->type.dtype, state.type.dtype, all, [&](std::span<std::byte> into) {
           if (world_ == nullptr) {
@@ -170,20 +197,20 @@ void RankGroup::load_shards(const Checkpoint& from, Order what, std::string_view
       });
     }
   });
+  await_base();
 }
 
-void RankGroup::load_ordered(Order what, const std::string& order) {
-  const std::size_t end = std::min(order.find(kBehindPath), order.size());
-  const std::string path = order.substr(0, end),
-                    anew = order.substr(std::min(end + 1, order.size()));
+void RankGroup::load_ordered(Order what, const std::string& said) {
+  const LoadOrder order = parse_load_order(said);
   if (what == Order::LoadPretrained) {
     std::optional<PretrainedModel> from;
-    run_alone([&] { from.emplace(PretrainedModel::open(path, {.task_given = true})); });
-    load_shards(*from, anew);
+    run_alone([&] { from.emplace(PretrainedModel::open(order.path, {.task_given = true})); });
+    load_shards(*from, order.anew);
   } else {
     std::optional<Checkpoint> from;
-    run_alone([&] { from.emplace(Checkpoint::open(path)); });
-    load_shards(*from, what, anew);
+    run_alone(
+        [&] { from.emplace(open_with_base(order.path, {.check = false, .at = order.base})); });
+    load_shards(*from, what, order.anew);
   }
 }
 

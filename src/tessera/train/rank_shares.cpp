@@ -16,11 +16,15 @@ namespace {
 /// about equally much.
 constexpr std::int64_t kPartsPerRank = 4, kLeastPart = 1 << 20;
 
+bool goes_into_saves(const State& state, const LeftOut& left_out) {
+  return is_saved(state.role) && !(left_out && left_out(state));
+}
+
 /// The states that are saved.
-std::vector<std::size_t> by_name(const Plan& plan) {
+std::vector<std::size_t> by_name(const Plan& plan, const LeftOut& left_out) {
   std::vector<std::size_t> out;
   for (std::size_t i = 0; i < plan.states.size(); ++i) {
-    if (is_saved(plan.states[i].state.role)) out.push_back(i);
+    if (goes_into_saves(plan.states[i].state, left_out)) out.push_back(i);
   }
   std::sort(out.begin(), out.end(), [&](std::size_t a, std::size_t b) {
     return plan.states[a].state.path < plan.states[b].state.path;
@@ -28,10 +32,10 @@ std::vector<std::size_t> by_name(const Plan& plan) {
   return out;
 }
 
-std::int64_t total_bytes(const Plan& plan) {
+std::int64_t total_bytes(const Plan& plan, const LeftOut& left_out) {
   std::int64_t out = 0;
   for (const StatePlan& state : plan.states) {
-    if (!is_saved(state.state.role)) continue;
+    if (!goes_into_saves(state.state, left_out)) continue;
     out = size_sum(out, state.logical.numel() * size_of(state.type.dtype),
                    "bytes of a copy to save from");
   }
@@ -88,17 +92,17 @@ Box saved_box(const StatePlan& state, const Mesh& mesh, int rank) {
   return box_at(state, mesh, coordinates_of(mesh, rank));
 }
 
-RankShares share_among_ranks(const Plan& plan, std::int64_t file_bytes) {
+RankShares share_among_ranks(const Plan& plan, std::int64_t file_bytes, const LeftOut& left_out) {
   RankShares out;
   out.ranks = static_cast<int>(plan.ranks());
   if (out.ranks > 1)
-    file_bytes = std::max(total_bytes(plan) / (out.ranks * kPartsPerRank), kLeastPart);
+    file_bytes = std::max(total_bytes(plan, left_out) / (out.ranks * kPartsPerRank), kLeastPart);
   std::vector<Coordinates> ranks;
   for (int r = 0; r < plan.mesh.ranks(); ++r) ranks.push_back(coordinates_of(plan.mesh, r));
   std::vector<Shards> shards;  // of each tensor
   shards.reserve(plan.states.size());
   std::vector<const std::vector<int>*> holders;  // of each cell
-  for (const std::size_t index : by_name(plan)) {
+  for (const std::size_t index : by_name(plan, left_out)) {
     const StatePlan& state = plan.states[index];
     const Shards& held = shards.emplace_back(shards_of(state, plan, ranks));
     const std::int64_t width = size_of(state.type.dtype);
@@ -144,10 +148,10 @@ std::int64_t RankShares::bytes() const {
   return out;
 }
 
-std::int64_t most_bytes_of_a_share(const Plan& plan) {
-  const std::int64_t total = total_bytes(plan);
+std::int64_t most_bytes_of_a_share(const Plan& plan, const LeftOut& left_out) {
+  const std::int64_t total = total_bytes(plan, left_out);
   if (plan.ranks() == 1) return total;
-  const RankShares shares = share_among_ranks(plan, total);
+  const RankShares shares = share_among_ranks(plan, total, left_out);
   std::vector<std::int64_t> load(static_cast<std::size_t>(shares.ranks));
   for (const RankShares::Cell& cell : shares.cells)
     load[static_cast<std::size_t>(cell.rank)] += cell.bytes;

@@ -3,6 +3,7 @@
 /// of what several ranks hold each a share.
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "tessera/checkpoint/checkpoint_write.h"
@@ -27,10 +28,11 @@ struct RankShares {
 
 /// The same on every rank. One rank's cells have at most `file_bytes`; those of
 /// several are small enough to be shared out evenly.
-RankShares share_among_ranks(const Plan& plan, std::int64_t file_bytes);
+RankShares share_among_ranks(const Plan& plan, std::int64_t file_bytes,
+                             const LeftOut& left_out = {});
 
 /// Bytes of the rank that writes most. Errors: Fault::Usage: more than 64 bits count.
-std::int64_t most_bytes_of_a_share(const Plan& plan);
+std::int64_t most_bytes_of_a_share(const Plan& plan, const LeftOut& left_out = {});
 
 /// The elements of a state that a rank of a stage holds, without padding.
 Box saved_box(const StatePlan& state, const Mesh& mesh, int rank);

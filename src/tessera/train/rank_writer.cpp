@@ -95,7 +95,7 @@ RankResult parse_rank_result(std::string_view text) {
 
 RankWriter::RankWriter(const Plan& plan, const SaveOptions& options,
                        std::unique_ptr<BackgroundThread> background)
-    : shares_(share_among_ranks(plan, options.file_bytes)),
+    : shares_(share_among_ranks(plan, options.file_bytes, options.left_out)),
       options_(options),
       prefix_(prefix_of(plan.rank, static_cast<int>(plan.ranks()))),
       leads_(plan.rank == 0),

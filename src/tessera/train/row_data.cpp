@@ -6,6 +6,7 @@
 #include "tessera/base/words.h"
 #include "tessera/config/fields/row.h"
 #include "tessera/config/given_fields.h"
+#include "tessera/data/choice_rows.h"
 #include "tessera/data/dataset.h"
 #include "tessera/data/dialogue_rows.h"
 #include "tessera/data/encoded_lines.h"
@@ -17,6 +18,7 @@
 #include "tessera/data/tagged_rows.h"
 #include "tessera/files/other_kinds.h"
 #include "tessera/token_files/token_files.h"
+#include "tessera/train/choice_columns.h"
 #include "tessera/train/dialogue_data.h"
 
 namespace tessera {
@@ -65,6 +67,11 @@ RowsChoice rows_choice(const RunConfig& config) {
     if (!other->empty()) out.columns.push_back(*other);
   }
   out.needs_texts = is_of_groups(config.model);
+  if (is_of_choices(config.model)) {
+    out.columns = listed_columns(config.text_column);
+    out.choice_columns = listed_columns(config.text_pair_column);
+    out.most_choices = config.model.texts;
+  }
   return out;
 }
 
@@ -81,6 +88,7 @@ constexpr RowsReader kReaders[] = {
     {RowsKind::TaggedWords, load_tagged_rows, load_tagged_rows, tagged_rows_digest},
     {RowsKind::Questions, load_questions, load_questions, questions_digest},
     {RowsKind::TextGroups, load_rows, load_rows, rows_digest},
+    {RowsKind::Choices, load_choices, load_choices, choices_digest},
     {RowsKind::Preferences, load_preferences, load_preferences, lines_digest}};
 constexpr RowsReader kDialogueReader = {RowsKind::None, load_dialogues, load_dialogues,
                                         lines_digest};
@@ -104,6 +112,11 @@ void refuse_token_files(const RunConfig& config, const std::vector<std::string>&
 }  // namespace
 
 void find_columns(RunConfig& config, bool may_lack_labels) {
+  if (is_of_choices(config.model) && !config.data.empty()) {
+    refuse_token_files(config, config.data);
+    return find_choice_columns(config, text_files(config.data).front(), table_options(config),
+                               may_lack_labels);
+  }
   const bool groups = is_of_groups(config.model);
   if (!(groups || is_of_tables(config.model)) || config.data.empty()) return;
   if (!config.text_column.empty() && (groups || !config.label_column.empty())) return;
@@ -152,6 +165,7 @@ void complete_from_rows(RunConfig& config, const Dataset& data) {
   if (!is_of_rows(model)) return;
   if (model.classes == 0) model.classes = std::ssize(data.label_names);
   if (is_of_groups(model) && model.texts == 0) model.texts = data.texts().rows.columns;
+  if (is_of_choices(model) && model.texts == 0) model.texts = data.texts().rows.columns - 1;
   if (model.context != 0) return;
   ModelConfig any = model;
   any.context = 1;

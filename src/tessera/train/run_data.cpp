@@ -11,6 +11,7 @@
 #include "tessera/data/unknown_tokens.h"
 #include "tessera/models/family.h"
 #include "tessera/tokenizers/byte_tokens.h"
+#include "tessera/train/choice_columns.h"
 #include "tessera/train/data_source.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/row_data.h"
@@ -121,7 +122,8 @@ std::optional<Dataset> load_data(const RunConfig& config, const KnownModel& mode
                               config.vocabulary == VocabularyKind::Tokenizer &&
                               tokenizer_choice(config).none();
     const bool no_columns = (is_of_tables(config.model) && config.label_column.empty()) ||
-                            (is_of_groups(config.model) && config.text_column.empty());
+                            (is_of_groups(config.model) && config.text_column.empty()) ||
+                            (is_of_choices(config.model) && !has_choice_columns(config));
     if (no_tokenizer || no_columns) return;  // reported before
     try {
       out = source.load(config, model);

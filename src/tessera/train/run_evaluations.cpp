@@ -5,6 +5,7 @@
 
 #include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
+#include "tessera/train/adapter_base.h"
 #include "tessera/train/programs.h"
 
 namespace tessera {
@@ -70,7 +71,12 @@ TestRecord RunEvaluations::take_weights(std::int64_t step) {
   out.measured.step = best->step;
   if (best->step == step) return out;
   std::optional<Checkpoint> from;
-  parts_.runs.group().run_alone([&] { from.emplace(Checkpoint::open(best->path)); });
+  parts_.runs.group().run_alone(
+      [&] {  // The base is the one that was trained on, wherever it lay when that was saved.
+        const RunConfig& config = parts_.run.config;
+        const std::string base = leaves_base_out(config) ? config.init_from : "";
+        from.emplace(open_with_base(best->path, {.check = false, .at = base}));
+      });
   parts_.runs.group().load_weights(*from);
   return out;
 }

@@ -7,6 +7,7 @@
 #include "tessera/config/fields.h"
 #include "tessera/config/output_folder.h"
 #include "tessera/models/family.h"
+#include "tessera/train/adapter_base.h"
 #include "tessera/train/compare_runs.h"
 #include "tessera/train/output_check.h"
 #include "tessera/train/pretrained_start.h"
@@ -15,11 +16,11 @@ namespace tessera {
 
 namespace {
 
-/// Every byte of it is read before anything is compiled.
+/// Every byte of it is read before anything is compiled. `base`: as of BaseOptions::at.
 Source open_source(const std::string& path, const char* words, const OwnFamilies& families,
-                   RecordedUse use) {
+                   RecordedUse use, const std::string& base = "") {
   return naming_intact(path, words, recorded_run_judge(families, use), [&] {
-    Checkpoint checkpoint = Checkpoint::open(path);
+    Checkpoint checkpoint = open_with_base(path, {.at = base});
     require_intact(checkpoint);
     RecordedRun run = recorded_run(checkpoint, families, use);
     return Source{std::move(checkpoint), std::move(run)};
@@ -92,7 +93,8 @@ std::optional<Source> find_source(const RunConfig& config, Problems& problems,
       path = latest_checkpoint(checkpoints_folder(config), &notices,
                                recorded_run_judge(config.families));
     if (!path) return refuse_other_names(config);
-    out.emplace(open_source(*path, "--resume", config.families, RecordedUse::Training));
+    const std::string base = PretrainedModel::is_at(config.init_from) ? config.init_from : "";
+    out.emplace(open_source(*path, "--resume", config.families, RecordedUse::Training, base));
   });
   return out;
 }
@@ -117,6 +119,8 @@ void take_model(RunConfig& config, const RecordedRun& from) {
     if (field.group != FieldGroup::Model && field.on_resume != OnResume::Model) continue;
     if (config.defaulted.contains(field.name)) copy_field(field, config, from.config);
   }
+  if (config.defaulted.contains("image-processor"))
+    config.image_processor = from.config.image_processor;
   keep_positions(config.model, from.config.model, config.defaulted);
   forget_unread_fields(config);  // sizes that the family derives, as the context of vit
   // Follow from the packing of its documents.

@@ -16,7 +16,9 @@ RunStart run_start(const RunSetup& setup, const Compiled& compiled, const RunReq
   out.tokens_per_step = setup.tokens_per_step();
   out.peak_bytes = facts.peak_bytes;
   out.host = host_use(config, facts.host_bytes);
-  out.main_memory_bytes = main_memory_bytes(config, plan) * plan.ranks();
+  out.base_bytes = plan.base_keys() < plan.ranks() ? plan.base_bytes : 0;
+  out.main_memory_bytes = main_memory_bytes(config, plan) * plan.ranks() -
+                          plan.base_bytes * (plan.ranks() - plan.base_keys());
   out.save_copy_bytes = save_copy_bytes(config, plan);
   out.flops_per_step = facts.flops;
   out.recomputed_flops_per_step = facts.recomputed_flops;

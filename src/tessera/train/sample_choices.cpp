@@ -20,7 +20,8 @@ SampleChoices sample_choices(const RunConfig& config) {
           .buckets = {bucket_lengths(config), config.global_batch_size},
           .in_all = samples_in(config.steps, config.global_batch_size),
           .end_of_document = static_cast<std::int32_t>(config.eod_token),
-          .mask_end_of_document = config.eod_mask_loss};
+          .mask_end_of_document = config.eod_mask_loss,
+          .varied = config.augment};
 }
 
 SampleChoices valid_choices(const RunConfig& config) {

@@ -175,7 +175,7 @@ Graph reorder_step(const Graph& write) {
   return builder.finish();
 }
 
-Graph initialise(const Graph& step) {
+Graph initialise(const Graph& step, const std::function<bool(const State&)>& read) {
   Builder builder;
   std::multimap<std::string_view, const State*> copies;  // by the path of what they are copies of
   for (const State& state : step.states()) {
@@ -183,7 +183,7 @@ Graph initialise(const Graph& step) {
   }
   // A copy is made while its parameter's first value is there: of an offloaded one it soon is not.
   for (const State& state : step.states()) {
-    if (begins_as_parameter(state)) continue;
+    if (begins_as_parameter(state) || (read && read(state))) continue;
     const Value first = begin_state(builder, state, step.type(state.value));
     const auto [copy, end] = copies.equal_range(state.path);
     for (auto it = copy; it != end; ++it)

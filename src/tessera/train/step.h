@@ -61,7 +61,8 @@ Graph reorder_step(const Graph& write);
 
 /// Writes the first value of every state of `step`, a pure function of (seed, path); counters start
 /// at zero, and copies and references are those of the first values.
-Graph initialise(const Graph& step);
+/// `read`: which states it leaves to whoever reads them from a file; empty: none.
+Graph initialise(const Graph& step, const std::function<bool(const State&)>& read = {});
 
 /// Makes the copies that these programs read of parameters, once their values have come from a
 /// checkpoint.

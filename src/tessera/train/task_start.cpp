@@ -8,6 +8,7 @@
 #include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
 #include "tessera/pretrained/pretrained_model.h"
+#include "tessera/train/picture_data.h"
 #include "tessera/train/row_data.h"
 
 namespace tessera {
@@ -35,8 +36,9 @@ std::vector<std::string> parameter_names(const Checkpoint& checkpoint) {
 
 void leave_open_to_rows(RunConfig& config, bool start) {
   ModelConfig& model = config.model;
+  const bool names_classes = is_of_rows(model) || reads_picture_files(config);
+  if (names_classes && config.defaulted.contains("classes")) model.classes = 0;
   if (!is_of_rows(model)) return;
-  if (config.defaulted.contains("classes")) model.classes = 0;
   if (config.defaulted.contains("texts")) model.texts = 0;
   if (!config.defaulted.contains("context")) return;
   if (start && model.positions == 0 && reads_field(model, "positions"))
@@ -84,6 +86,7 @@ ModelConfig for_task_of(ModelConfig start, const ModelConfig& here) {
     const bool same_table = start.most_positions() == here.most_positions();
     start.positions = same_table ? here.positions : start.most_positions();
     start.context = here.context;
+    start.texts = here.texts;
   }
   start.preference = here.preference;
   start.task = here.task;

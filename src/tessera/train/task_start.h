@@ -27,8 +27,8 @@ struct StartModel {
 };
 
 /// Leaves open what samples of rows tell, and what the user has not told: the context and the
-/// number of classes (complete_from_rows in train/row_data.h). `start`: weights, whose table of
-/// positions stays as long as it is.
+/// number of classes (complete_from_rows in train/row_data.h); of pictures in files the latter.
+/// `start`: weights, whose table of positions stays as long as it is.
 void leave_open_to_rows(RunConfig& config, bool start);
 
 /// Of a run that goes on: what the data told at its beginning, where it is open.

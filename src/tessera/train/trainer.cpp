@@ -125,6 +125,7 @@ Trainer::Trainer(PreparedRun run, const Backend& backend, const TrainOptions& op
   options_.callbacks.push_back(&notices_);
   tell(&TrainCallback::on_lock, lock_.path());
   require_same_output(run_);
+  if (options_.saves) record_base(run_, options_.world);
   checkpoint_record(run_, step_, 0);  // what cannot be recorded is told now, not by the first save
   for (const std::string& notice : run_.notices) tell(&TrainCallback::on_notice, notice);
   auto background = background_thread(config());
@@ -156,7 +157,7 @@ Trainer::Trainer(PreparedRun run, const Backend& backend, const TrainOptions& op
       config(), options_, lock_, *group_, *share_,
       [this] { return checkpoint_record(run_, step_, samples()); }, [this] { return ended(); });
   texts_.emplace(*group_, task(), run_, held_out_ ? *held_out_ : *samples_, options_);
-  memory_.arena_bytes = backend_.empty() ? group_->plan().peak_bytes() : 0;
+  memory_.arena_bytes = backend_.empty() ? group_->plan().bytes(Memory::Device) : 0;
   memory_.huge_page_bytes = group_->engine().huge_page_bytes();
   tell(&TrainCallback::on_memory, memory_);
   if (recorder_) recorder_->reserve(group_->engine(), kTrainProgram);

@@ -21,6 +21,7 @@ constexpr TaskHead kCalledHeads[] = {TaskHead::PreTraining,
                                      TaskHead::SequenceClassification,
                                      TaskHead::TokenClassification,
                                      TaskHead::QuestionAnswering,
+                                     TaskHead::MultipleChoice,
                                      TaskHead::ImageClassification};
 
 /// Labels without which there is no loss, and nothing else is missing.
@@ -32,6 +33,11 @@ bool is_loss_label(std::string_view name) {
 /// Of a text, not of its tokens.
 bool is_number_label(const TaskInput& input) {
   return input.dtype == DType::F32 && input.ignorable;
+}
+
+/// Of a row of texts.
+bool is_of_choices(const TaskInput& input) {
+  return input.dtype == DType::I32 && input.sample.ndim() == 2;
 }
 
 /// "input_ids, attention_mask (not needed)"
@@ -78,6 +84,7 @@ ModelConfig at_sizes(const ModelConfig& config, const CallSizes& sizes) {
     out.source_context = sizes.source;
   }
   if (sizes.length > 0) out.context = sizes.length;
+  if (sizes.choices > 0) out.texts = sizes.choices;
   if (out.positions > 0 && !has_position_table(out, "positions"))
     out.positions = std::max(out.positions, out.context);
   return out;
@@ -136,8 +143,11 @@ HostTensor CallInputs::as_read(const Given& given) const {
     return HostTensor::of({value.numel(), 1}, std::vector<float>(numbers, numbers + value.numel()));
   }
   require(value.shape().ndim() == input.sample.ndim() + 1, given.name, " is ", value.type(),
-          ", and the model reads [batch", input.sample.ndim() == 0 ? "]" : ", length]",
-          input.sample.ndim() == 2 ? " of patches, or [batch, channels, height, width]" : "");
+          ", and the model reads [batch",
+          is_of_choices(input)       ? ", choices, length]"
+          : input.sample.ndim() == 0 ? "]"
+          : input.sample.ndim() == 1 ? ", length]"
+                                     : ", length] of patches, or [batch, channels, height, width]");
   require(!is_number_label(input) || value.shape()[1] == input.sample[0], given.name, " is ",
           value.type(), ", and the model predicts ", input.sample[0],
           " for each row; give as many, or open it with other classes");
@@ -160,6 +170,11 @@ void CallInputs::take_sizes() {
   };
   for (const auto& [name, given] : given_) {
     agree(sizes_.rows, given, 0, "rows", 0);
+    if (is_of_choices(given.input.input)) {
+      agree(sizes_.choices, given, 1, "choices", 0);
+      agree(sizes_.length, given, 2, "tokens in a row", most.length);
+      continue;
+    }
     if (given.input.input.sample.ndim() != 1 || is_number_label(given.input.input)) continue;
     const bool source = is_of_source(config_, name);
     agree(source ? sizes_.source : sizes_.length, given, 1, "tokens in a row",
@@ -173,7 +188,8 @@ void CallInputs::require_numbers(const Given& given) const {
   // Places are those of this call.
   const bool place = input.name == "last" || input.name == "start" || input.name == "end" ||
                      input.name == "positions" || input.name == "first_seen";
-  const std::int64_t values = place ? sizes_.length : input.values;
+  const bool choice = input.name == "labels" && sizes_.choices > 0;
+  const std::int64_t values = place ? sizes_.length : choice ? sizes_.choices : input.values;
   const std::int32_t* const at = given.value.data<std::int32_t>();
   for (std::int64_t i = 0; i < given.value.numel(); ++i) {
     if (at[i] >= 0 && (values == 0 || at[i] < values)) continue;
@@ -219,7 +235,7 @@ std::int32_t CallInputs::last_token(std::int64_t row) const {
 }
 
 std::int32_t CallInputs::usual(std::string_view name, std::int64_t row, std::int64_t at) const {
-  const bool given_row = row < sizes_.rows;
+  const bool given_row = row < sizes_.rows * std::max<std::int64_t>(sizes_.choices, 1);
   if (is_loss_label(name)) return kIgnoredLabel;
   if (name == "mask") {
     const std::int64_t length = is_of_source(config_, name) ? sizes_.source : sizes_.length;
@@ -235,9 +251,12 @@ std::int32_t CallInputs::usual(std::string_view name, std::int64_t row, std::int
 
 void CallInputs::fill(std::string_view name, const Shape& shape, std::span<std::byte> out) const {
   const Given* const given = find(name);
-  const std::int64_t rows = shape[0], in_row = shape.numel() / rows,
-                     theirs = given == nullptr ? 0 : given->value.numel() / sizes_.rows;
   const auto input = std::ranges::find(task_.inputs, name, &TaskInput::name);
+  // Rows of tokens: of choices, each of them.
+  const std::int64_t each = shape.ndim() == 3 && sizes_.choices > 0 ? sizes_.choices : 1,
+                     rows = shape[0] * each, given_rows = sizes_.rows * each,
+                     in_row = shape.numel() / rows,
+                     theirs = given == nullptr ? 0 : given->value.numel() / given_rows;
   if (input != task_.inputs.end() && input->dtype == DType::F32) {
     const std::span numbers(reinterpret_cast<float*>(out.data()), out.size() / sizeof(float));
     std::ranges::fill(numbers, input->ignorable ? kIgnoredNumber : 0.0F);
@@ -247,11 +266,11 @@ void CallInputs::fill(std::string_view name, const Shape& shape, std::span<std::
   auto* const to = reinterpret_cast<std::int32_t*>(out.data());
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t at = 0; at < in_row; ++at) {
-      const bool there = row < sizes_.rows && at < theirs;
+      const bool there = row < given_rows && at < theirs;
       to[row * in_row + at] =
           there ? given->value.data<std::int32_t>()[row * theirs + at] : usual(name, row, at);
       // Padding of a given mask, and what lies behind what was given, is not seen.
-      if (!there && given != nullptr && name == "mask" && row < sizes_.rows)
+      if (!there && given != nullptr && name == "mask" && row < given_rows)
         to[row * in_row + at] = 0;
     }
   }

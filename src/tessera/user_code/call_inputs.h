@@ -20,6 +20,7 @@ using NamedTensors = std::map<std::string, HostTensor, std::less<>>;
 /// The sizes of a call, and of the program that computes it, whose sizes are not less.
 struct CallSizes {
   std::int64_t rows = 0, length = 0, source = 0;  // tokens of a row; 0: it has none
+  std::int64_t choices = 0;                       // rows of tokens of each row; 0: it is one itself
   friend bool operator==(const CallSizes&, const CallSizes&) = default;
 };
 

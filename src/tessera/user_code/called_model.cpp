@@ -90,7 +90,7 @@ NamedTensors least_call(const ModelConfig& config) {
   for (const TaskInput& input : task.inputs) {
     if (input.name != "ids" && input.name != "source" && input.name != "patches") continue;
     Shape shape = input.sample;
-    if (input.dtype == DType::I32) shape = {1};
+    if (input.dtype == DType::I32) shape[shape.ndim() - 1] = 1;
     Shape batch{1};
     for (const std::int64_t size : shape) batch.push_back(size);
     out.emplace(input.name, HostTensor(input.dtype, batch));
@@ -230,7 +230,7 @@ CallSizes CalledModel::program_sizes(const CallSizes& sizes, bool exact) const {
     return limit > 0 ? std::min(all, limit) : all;
   };
   return {(rounded(sizes.rows) + data - 1) / data * data, tokens(sizes.length, most.length),
-          tokens(sizes.source, most.source)};
+          tokens(sizes.source, most.source), sizes.choices};
 }
 
 LedRanks& CalledModel::ready_for(const CallInputs& inputs) {
@@ -243,8 +243,8 @@ LedRanks& CalledModel::ready_for(const CallInputs& inputs) {
   problems.add(tessera::problems(config.model));
   problems.raise();
   const std::string key =
-      text(kCallProgram, " ", program.rows, " ", program.length, " ", program.source,
-           inputs.has_labels() ? " with labels " : " ", join(inputs.names()));
+      text(kCallProgram, " ", program.rows, " ", program.length, " ", program.source, " ",
+           program.choices, inputs.has_labels() ? " with labels " : " ", join(inputs.names()));
   return ready(key, config, [&]() -> LedRanks::Compile {
     const auto setup = std::make_shared<const RunSetup>(config);
     const auto graph =
@@ -322,6 +322,7 @@ std::vector<std::string> CalledModel::save_pretrained(const std::string& folder,
                                                       SavePretrained how) {
   how.config = hub_config_;
   how.labels = labels_;
+  how.image_processor = config_.image_processor;
   const Tokenizer* const tokenizer = vocabulary_ ? vocabulary_->made_elsewhere() : nullptr;
   if (tokenizer != nullptr) how.tokenizer = exported_files(*tokenizer);
   if (tokenizer != nullptr && has_head(config_.model, TaskHead::SequenceClassification))

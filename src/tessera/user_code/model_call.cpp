@@ -94,6 +94,12 @@ void change_encoder(ModelCall& call, const ModelConfig& config) {
   may_have(call, {"types", DType::I32, {config.context}, types_of(config)});
 }
 
+/// Choices may have types, too.
+void change_choices(ModelCall& call, const ModelConfig& config) {
+  const Shape sample = find_by_name(call, "ids")->input.sample;
+  may_have(call, {"types", DType::I32, sample, types_of(config)});
+}
+
 /// A causal model's classifier needs no mask.
 void change_classifier(ModelCall& call, const ModelConfig& config) {
   if (find_by_name(call, "mask") != nullptr) return change_encoder(call, config);
@@ -107,6 +113,7 @@ constexpr std::pair<TaskHead, Change> kChanges[] = {
     {TaskHead::SequenceClassification, change_classifier},
     {TaskHead::TokenClassification, change_classifier},
     {TaskHead::QuestionAnswering, change_encoder},
+    {TaskHead::MultipleChoice, change_choices},
 };
 
 }  // namespace

@@ -136,7 +136,9 @@ void OwnLoop::set_lr(double lr) {
 void OwnLoop::save_pretrained(const std::string& folder) {
   ranks_->on_leader([&](RankGroup& group) {
     const std::vector<CheckpointTensor> states = group.states();
-    SavePretrained how{.config = prepared_->hub_config, .overwrite = true};
+    SavePretrained how{.config = prepared_->hub_config,
+                       .image_processor = config().image_processor,
+                       .overwrite = true};
     if (const Tokenizer* const tokenizer = prepared_->data->vocabulary.made_elsewhere())
       how.tokenizer = tokenizer->files();
     tessera::save_pretrained(folder, config().model, parameters_among(states), how);

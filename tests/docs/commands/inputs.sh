@@ -32,6 +32,7 @@ for ((i = 0; i < 20; i++)); do
   echo "{\"messages\": [{\"role\": \"user\", \"content\": \"Is $(number $i) odd?\"}, {\"role\": \"assistant\", \"content\": \"Ask $i.\"}]}"
 done >chat.jsonl
 for ((i = 0; i < 40; i++)); do echo "{\"anchor\": \"where is $(number $i)\", \"positive\": \"$(number $i) is there\"}"; done >questions.jsonl
+{ echo sent1,sent2,ending0,ending1,label; for ((i = 0; i < 24; i++)); do echo "the word $(number $i) is,it,here,there,$((i % 2))"; done; } >swag.csv
 for ((i = 0; i < 20; i++)); do
   echo "{\"prompt\": \"Is $(number $i) odd?\", \"chosen\": \" Ask $i.\", \"rejected\": \" No.\"}"
 done >pairs.jsonl
@@ -57,6 +58,14 @@ header='{"pixel_values":{"dtype":"F16","shape":[20,3,32,32],"data_offsets":[0,12
   head -c 122880 /dev/zero
   for ((i = 0; i < 20; i++)); do printf "\\x$(printf %02x $((i % 10)))\\0\\0\\0"; done
 } >train.safetensors
+
+# Folders of pictures: of 5 x 4 pixels.
+for part in train valid test; do
+  for class in daisy rose; do
+    mkdir -p flowers/$part/$class
+    for i in 1 2 3; do base64 -d <<<"iVBORw0KGgoAAAANSUhEUgAAAAUAAAAECAIAAADJUWIXAAAARklEQVR42gXBwQ1AMABA0TYqDr6Ig0jjICK26AYWMphNOoEp/pH3YvgCRmywxS6VmrHHAUecUqkXzrhgxjU+94sb7njg+QO+kRb5DgSNKwAAAABJRU5ErkJggg==" >flowers/$part/$class/$i.png; done
+  done
+done
 
 # A run for the ways to start processes.
 printf 'preset = "gpt2-tiny"\ndata = ["a.txt"]\nsteps = 2\nthreads = 1\n' >run.toml

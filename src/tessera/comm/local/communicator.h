@@ -22,6 +22,10 @@ class LocalCommunicator final : public Communicator {
   void alive() override { waiting_.place().alive(); }
   int cores_per_rank() const override { return world_.cores_per_rank; }
   int cores_of_host() const override { return world_.cores_of_host; }
+  std::shared_ptr<void> in_common(const std::string& key,
+                                  const std::function<std::shared_ptr<void>()>& make) override {
+    return world_.in_common(key, make);
+  }
 
  private:
   void start_collective(Ticket& ticket, const void* in) override;

@@ -84,6 +84,15 @@ LocalGroup& World::group(const Group& group) {
   return *found;
 }
 
+std::shared_ptr<void> World::in_common(const std::string& key,
+                                       const std::function<std::shared_ptr<void>()>& make) {
+  const std::scoped_lock lock(mutex_);
+  std::weak_ptr<void>& known = common_[key];
+  std::shared_ptr<void> out = known.lock();
+  if (!out) known = out = make();
+  return out;
+}
+
 std::uint64_t World::signs() const {
   std::uint64_t out = 0;
   for (const Place& place : places) out += place.signs();

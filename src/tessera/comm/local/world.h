@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -151,6 +152,9 @@ class World {
 
   int size() const { return static_cast<int>(places.size()); }
   LocalGroup& group(const Group& group);
+  /// As Communicator::in_common.
+  std::shared_ptr<void> in_common(const std::string& key,
+                                  const std::function<std::shared_ptr<void>()>& make);
   /// Signs of life of all ranks.
   std::uint64_t signs() const;
 
@@ -170,6 +174,7 @@ class World {
  private:
   std::mutex mutex_;
   std::map<std::string, std::unique_ptr<LocalGroup>> groups_;
+  std::map<std::string, std::weak_ptr<void>> common_;
   std::exception_ptr cause_;
   std::string why_;
   std::atomic<bool> stopped_{false};

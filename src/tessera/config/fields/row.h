@@ -26,7 +26,7 @@ constexpr Field one_of(std::span<const std::string_view> words, Field field) {
 
 inline constexpr std::string_view kMixed = "with --mixed-precision, --bf16 or --fp16",
                                   kScaled = "with --fp16", kTokenFiles = "with token files",
-                                  kOfTypes = "with --tokenizer-type", kRows = "with --text-column", kDialogues = "with dialogues", kStreams = "with --stream",
+                                  kOfTypes = "with --tokenizer-type", kRows = "with --text-column", kDialogues = "with dialogues", kStreams = "with --stream", kPictures = "with folders of pictures",
                                   kGroups = "with --task sentence_embedding",
                                   kLabels =
                                       "with --task sequence_classification or another on labels";

@@ -75,6 +75,7 @@ class CpuDevice final : public Device {
   }
 
   void* allocate(Memory memory, std::int64_t bytes) override;
+  std::shared_ptr<std::byte> allocate_for_several(std::int64_t bytes) override;
   std::int64_t huge_page_bytes(const void* memory) const override;
 
   void release(void* memory) override {
@@ -113,11 +114,22 @@ class CpuDevice final : public Device {
   std::map<void*, std::int64_t> arenas_;
 };
 
-void* CpuDevice::allocate(Memory memory, std::int64_t bytes) {
+/// At least one page.
+std::int64_t in_pages(std::int64_t bytes, std::int64_t page) {
   check(bytes >= 0, "a pool of ", bytes, " bytes");
+  return std::max((bytes + page - 1) / page, std::int64_t{1}) * page;
+}
+
+std::shared_ptr<std::byte> CpuDevice::allocate_for_several(std::int64_t bytes) {
+  const std::int64_t size = in_pages(bytes, kHugePage);
+  return {static_cast<std::byte*>(allocate_arena(size)),
+          [size](std::byte* memory) { munmap(memory, static_cast<std::size_t>(size)); }};
+}
+
+void* CpuDevice::allocate(Memory memory, std::int64_t bytes) {
   const bool is_file = memory == Memory::Host && !offload_folder_.empty();
-  const std::int64_t page = is_file ? kPage : kHugePage;  // files have none of the huge ones
-  const std::int64_t size = std::max((bytes + page - 1) / page, std::int64_t{1}) * page;
+  const std::int64_t size =
+      in_pages(bytes, is_file ? kPage : kHugePage);  // files have no huge ones
   void* const out = is_file ? cpu::map_offload_file(offload_folder_, size) : allocate_arena(size);
   arenas_.emplace(out, size);
   return out;

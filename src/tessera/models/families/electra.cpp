@@ -13,6 +13,8 @@ namespace {
 constexpr MaskedModel kElectraModel = {
     .narrow = NarrowTables::IfWidthsDiffer,
     .text_head = classifier_block([](Value x) { return gelu(x, GeluForm::Erf); }),
+    .choice_head = FirstRowHead{.dense = "sequence_summary",
+                                .activation = [](Value x) { return gelu(x, GeluForm::Erf); }},
 };
 
 constexpr auto kElectraTasks = [] {

@@ -15,6 +15,7 @@ constexpr MaskedModel kMpnetModel = {
     .unread_positions = 2,  // as roberta's
     .relative = true,
     .text_head = classifier_block([](Value x) { return tanh(x); }),
+    .choice_head = FirstRowHead{.drops_as_layers = true},
 };
 
 constexpr TensorCut kMpnetCuts[] = {kMaskedCuts[0], {"embed.relative.weight", 1, 2}};

@@ -14,6 +14,7 @@ inline constexpr MaskedModel kRobertaModel = {
     .doubled_separator = true,
     .unread_positions = 2,
     .text_head = classifier_block([](Value x) { return tanh(x); }),
+    .choice_head = FirstRowHead{.drops_as_layers = true},
 };
 
 constexpr ModelFamily roberta_family(std::string_view name, std::string_view doc) {

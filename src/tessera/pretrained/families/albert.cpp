@@ -28,9 +28,7 @@ constexpr HubName kAlbertNames[] = {
     {"layers.0.mlp.down", "albert.encoder.albert_layer_groups.0.albert_layers.0.ffn_output"},
     {"layers.0.norm2",
      "albert.encoder.albert_layer_groups.0.albert_layers.0.full_layer_layer_norm"},
-    {.ours = "pooler",
-     .theirs = "albert.pooler",
-     .heads = TaskHead::PreTraining | TaskHead::SequenceClassification},
+    {.ours = "pooler", .theirs = "albert.pooler", .heads = TaskHead::PreTraining | kHubTextLabels},
     {.ours = "mlm.dense",
      .theirs = "predictions.dense",
      .heads = TaskHead::PreTraining | TaskHead::MaskedLm},
@@ -41,9 +39,7 @@ constexpr HubName kAlbertNames[] = {
      .theirs = "predictions.bias",
      .heads = TaskHead::PreTraining | TaskHead::MaskedLm},
     {.ours = "sop", .theirs = "sop_classifier.classifier", .heads = TaskHead::PreTraining},
-    {.ours = "classifier",
-     .theirs = "classifier",
-     .heads = TaskHead::SequenceClassification | TaskHead::TokenClassification},
+    {.ours = "classifier", .theirs = "classifier", .heads = kHubLabels},
     {.ours = "qa_outputs", .theirs = "qa_outputs", .heads = TaskHead::QuestionAnswering},
 };
 
@@ -89,7 +85,8 @@ constexpr HubClass kAlbertClasses[] = {
     {TaskHead::MaskedLm, "AlbertForMaskedLM"},
     {TaskHead::SequenceClassification, "AlbertForSequenceClassification"},
     {TaskHead::TokenClassification, "AlbertForTokenClassification"},
-    {TaskHead::QuestionAnswering, "AlbertForQuestionAnswering"}};
+    {TaskHead::QuestionAnswering, "AlbertForQuestionAnswering"},
+    {TaskHead::MultipleChoice, "AlbertForMultipleChoice"}};
 
 }  // namespace
 

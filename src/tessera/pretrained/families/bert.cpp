@@ -26,7 +26,8 @@ constexpr HubClass kBertClasses[] = {
     {TaskHead::MaskedLm, "BertForMaskedLM"},
     {TaskHead::SequenceClassification, "BertForSequenceClassification"},
     {TaskHead::TokenClassification, "BertForTokenClassification"},
-    {TaskHead::QuestionAnswering, "BertForQuestionAnswering"}};
+    {TaskHead::QuestionAnswering, "BertForQuestionAnswering"},
+    {TaskHead::MultipleChoice, "BertForMultipleChoice"}};
 
 }  // namespace
 

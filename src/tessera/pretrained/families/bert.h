@@ -9,7 +9,7 @@ inline constexpr TaskHead kBertPredictions = TaskHead::PreTraining | TaskHead::M
 inline constexpr HubName kBertPooler[] = {
     {.ours = "pooler",
      .theirs = "bert.pooler.dense",
-     .heads = TaskHead::PreTraining | TaskHead::SequenceClassification},
+     .heads = TaskHead::PreTraining | kHubTextLabels},
     {.ours = "nsp", .theirs = "cls.seq_relationship", .heads = TaskHead::PreTraining},
 };
 inline constexpr auto kBertNames =

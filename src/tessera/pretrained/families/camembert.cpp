@@ -10,7 +10,8 @@ constexpr HubClass kCamembertClasses[] = {
     {TaskHead::MaskedLm, "CamembertForMaskedLM"},
     {TaskHead::SequenceClassification, "CamembertForSequenceClassification"},
     {TaskHead::TokenClassification, "CamembertForTokenClassification"},
-    {TaskHead::QuestionAnswering, "CamembertForQuestionAnswering"}};
+    {TaskHead::QuestionAnswering, "CamembertForQuestionAnswering"},
+    {TaskHead::MultipleChoice, "CamembertForMultipleChoice"}};
 
 }  // namespace
 

@@ -20,7 +20,7 @@ constexpr HubName kDebertaV2First[] = {
 constexpr auto kDebertaV2Body = joined(kDebertaV2First, kHubEncoderRest);
 
 constexpr HubName kDebertaV2Pooler[] = {
-    {.ours = "pooler", .theirs = "pooler.dense", .heads = TaskHead::SequenceClassification}};
+    {.ours = "pooler", .theirs = "pooler.dense", .heads = kHubTextLabels}};
 constexpr auto kDebertaV2Names =
     joined(kDebertaV2Pooler, hub_prediction_names(TaskHead::MaskedLm), kHubLabelHeads);
 
@@ -60,7 +60,7 @@ constexpr HubKey kDebertaV2Keys[] = {
      .slot = &ModelConfig::classifier_dropout,
      .standard = -1.0,
      .null = -1.0,
-     .heads = TaskHead::SequenceClassification},
+     .heads = kHubTextLabels},
     must_be("pooler_dropout", 0.0, "what the pooler reads has no dropout here"),
     must_be("type_vocab_size", 0, "tokens have no types here"),
     must_be("tie_word_embeddings", true, "the decoder is the token embedding here"),
@@ -156,7 +156,8 @@ constexpr HubClass kDebertaV2Classes[] = {
     {TaskHead::MaskedLm, "DebertaV2ForMaskedLM"},
     {TaskHead::SequenceClassification, "DebertaV2ForSequenceClassification"},
     {TaskHead::TokenClassification, "DebertaV2ForTokenClassification"},
-    {TaskHead::QuestionAnswering, "DebertaV2ForQuestionAnswering"}};
+    {TaskHead::QuestionAnswering, "DebertaV2ForQuestionAnswering"},
+    {TaskHead::MultipleChoice, "DebertaV2ForMultipleChoice"}};
 
 }  // namespace
 

@@ -26,12 +26,8 @@ constexpr HubName kDistilbertHeads[] = {
     {.ours = "mlm.dense", .theirs = "vocab_transform", .heads = TaskHead::MaskedLm},
     {.ours = "mlm.norm", .theirs = "vocab_layer_norm", .heads = TaskHead::MaskedLm},
     {.ours = "mlm.bias", .theirs = "vocab_projector.bias", .heads = TaskHead::MaskedLm},
-    {.ours = "pre_classifier",
-     .theirs = "pre_classifier",
-     .heads = TaskHead::SequenceClassification},
-    {.ours = "classifier",
-     .theirs = "classifier",
-     .heads = TaskHead::SequenceClassification | TaskHead::TokenClassification},
+    {.ours = "pre_classifier", .theirs = "pre_classifier", .heads = kHubTextLabels},
+    {.ours = "classifier", .theirs = "classifier", .heads = kHubLabels},
     {.ours = "qa_outputs", .theirs = "qa_outputs", .heads = TaskHead::QuestionAnswering},
 };
 
@@ -57,7 +53,7 @@ constexpr HubKey kDistilbertKeys[] = {
      .use = HubUse::Rate,
      .slot = &ModelConfig::classifier_dropout,
      .standard = 0.2,
-     .heads = TaskHead::SequenceClassification},
+     .heads = kHubTextLabels},
     {.key = "qa_dropout",
      .use = HubUse::Rate,
      .slot = &ModelConfig::classifier_dropout,
@@ -72,7 +68,8 @@ constexpr HubClass kDistilbertClasses[] = {
     {TaskHead::MaskedLm, "DistilBertForMaskedLM"},
     {TaskHead::SequenceClassification, "DistilBertForSequenceClassification"},
     {TaskHead::TokenClassification, "DistilBertForTokenClassification"},
-    {TaskHead::QuestionAnswering, "DistilBertForQuestionAnswering"}};
+    {TaskHead::QuestionAnswering, "DistilBertForQuestionAnswering"},
+    {TaskHead::MultipleChoice, "DistilBertForMultipleChoice"}};
 
 }  // namespace
 

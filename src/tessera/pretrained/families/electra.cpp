@@ -19,6 +19,9 @@ constexpr HubName kElectraOwn[] = {
     {.ours = "rtd.out",
      .theirs = "discriminator_predictions.dense_prediction",
      .heads = TaskHead::PreTraining},
+    {.ours = "sequence_summary",
+     .theirs = "sequence_summary.summary",
+     .heads = TaskHead::MultipleChoice},
     {.ours = "mlm.dense", .theirs = "generator_predictions.dense", .heads = TaskHead::MaskedLm},
     {.ours = "mlm.norm", .theirs = "generator_predictions.LayerNorm", .heads = TaskHead::MaskedLm},
     {.ours = "mlm.bias", .theirs = "generator_lm_head.bias", .heads = TaskHead::MaskedLm},
@@ -30,6 +33,23 @@ constexpr HubTie kElectraTies[] = {{"electra.embeddings.word_embeddings.weight",
 
 // Numbers of positions.
 constexpr std::string_view kElectraUnread[] = {"embeddings.position_ids"};
+
+/// The head for choices has a rate of its own.
+constexpr HubKey classifier_dropout_of_others() {
+  HubKey out = kHubClassifierDropout;
+  out.heads = TaskHead::PreTraining | TaskHead::MaskedLm | TaskHead::SequenceClassification |
+              TaskHead::TokenClassification | TaskHead::QuestionAnswering | TaskHead::Body;
+  return out;
+}
+constexpr HubKey of_choices(std::string_view key, std::string_view word) {
+  return {.key = key,
+          .use = HubUse::Must,
+          .standard = word,
+          .must = word,
+          .words = word,
+          .heads = TaskHead::MultipleChoice,
+          .write = HubWrite::IfMissing};
+}
 
 constexpr HubKey kElectraKeys[] = {
     {.key = "embedding_size", .slot = &ModelConfig::embedding_width, .standard = 128},
@@ -44,20 +64,31 @@ constexpr HubKey kElectraKeys[] = {
     hub_init_std("initializer_range", 0.02),
     hub_rate("hidden_dropout_prob", &ModelConfig::dropout, 0.1),
     hub_rate("attention_probs_dropout_prob", &ModelConfig::attention_dropout, 0.1),
-    kHubClassifierDropout,
+    classifier_dropout_of_others(),
+    {.key = "summary_last_dropout",
+     .use = HubUse::Rate,
+     .slot = &ModelConfig::classifier_dropout,
+     .standard = 0.1,
+     .heads = TaskHead::MultipleChoice},
+    of_choices("summary_type", "first"),
+    of_choices("summary_activation", "gelu"),
+    {.key = "summary_use_proj",
+     .use = HubUse::Must,
+     .standard = true,
+     .must = true,
+     .why = "what the first token says goes through a product here",
+     .heads = TaskHead::MultipleChoice,
+     .write = HubWrite::IfMissing},
     must_be("type_vocab_size", 2, "a sample has two parts here"),
 };
 constexpr std::span<const HubKey> kElectraBlocks[] = {kElectraKeys, kHubTextEncoderKeys};
-// Of a head for multiple choice.
-constexpr std::string_view kElectraHarmless =
-    "summary_type summary_use_proj summary_activation summary_last_dropout";
-
 constexpr HubClass kElectraClasses[] = {
     {TaskHead::PreTraining, "ElectraForPreTraining"},
     {TaskHead::MaskedLm, "ElectraForMaskedLM"},
     {TaskHead::SequenceClassification, "ElectraForSequenceClassification"},
     {TaskHead::TokenClassification, "ElectraForTokenClassification"},
-    {TaskHead::QuestionAnswering, "ElectraForQuestionAnswering"}};
+    {TaskHead::QuestionAnswering, "ElectraForQuestionAnswering"},
+    {TaskHead::MultipleChoice, "ElectraForMultipleChoice"}};
 
 }  // namespace
 
@@ -72,7 +103,6 @@ extern constinit const HubFamily kHubElectra = {
     .ties = kElectraTies,
     .unread = kElectraUnread,
     .keys = kElectraBlocks,
-    .harmless = kElectraHarmless,
 };
 
 }  // namespace tessera

@@ -45,7 +45,8 @@ constexpr HubClass kMegatronBertClasses[] = {
     {TaskHead::MaskedLm, "MegatronBertForMaskedLM"},
     {TaskHead::SequenceClassification, "MegatronBertForSequenceClassification"},
     {TaskHead::TokenClassification, "MegatronBertForTokenClassification"},
-    {TaskHead::QuestionAnswering, "MegatronBertForQuestionAnswering"}};
+    {TaskHead::QuestionAnswering, "MegatronBertForQuestionAnswering"},
+    {TaskHead::MultipleChoice, "MegatronBertForMultipleChoice"}};
 
 }  // namespace
 

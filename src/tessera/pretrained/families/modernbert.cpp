@@ -30,8 +30,9 @@ constexpr HubName kModernbertBody[] = {
     {"norm.weight", "final_norm.weight"},
 };
 
-constexpr TaskHead kModernbertLabels =
-    TaskHead::SequenceClassification | TaskHead::TokenClassification | TaskHead::QuestionAnswering;
+constexpr TaskHead kModernbertLabels = TaskHead::SequenceClassification |
+                                       TaskHead::TokenClassification | TaskHead::QuestionAnswering |
+                                       TaskHead::MultipleChoice;
 constexpr TaskHead kModernbertHeads = TaskHead::MaskedLm | kModernbertLabels;
 constexpr HubName kModernbertNames[] = {
     {.ours = "head.dense.weight", .theirs = "head.dense.weight", .heads = kModernbertHeads},
@@ -119,7 +120,8 @@ constexpr HubClass kModernbertClasses[] = {
     {TaskHead::MaskedLm, "ModernBertForMaskedLM"},
     {TaskHead::SequenceClassification, "ModernBertForSequenceClassification"},
     {TaskHead::TokenClassification, "ModernBertForTokenClassification"},
-    {TaskHead::QuestionAnswering, "ModernBertForQuestionAnswering"}};
+    {TaskHead::QuestionAnswering, "ModernBertForQuestionAnswering"},
+    {TaskHead::MultipleChoice, "ModernBertForMultipleChoice"}};
 
 }  // namespace
 

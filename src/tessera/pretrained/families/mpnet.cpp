@@ -21,6 +21,7 @@ constexpr HubName kMpnetBody[] = {
     {"layers.#.mlp.up", "encoder.layer.#.intermediate.dense"},
     {"layers.#.mlp.down", "encoder.layer.#.output.dense"},
     {"layers.#.norm2", "encoder.layer.#.output.LayerNorm"},
+    kRobertaPooler[0],
 };
 
 constexpr HubTie kMpnetTies[] = {
@@ -42,7 +43,8 @@ constexpr HubClass kMpnetClasses[] = {
     {TaskHead::MaskedLm, "MPNetForMaskedLM"},
     {TaskHead::SequenceClassification, "MPNetForSequenceClassification"},
     {TaskHead::TokenClassification, "MPNetForTokenClassification"},
-    {TaskHead::QuestionAnswering, "MPNetForQuestionAnswering"}};
+    {TaskHead::QuestionAnswering, "MPNetForQuestionAnswering"},
+    {TaskHead::MultipleChoice, "MPNetForMultipleChoice"}};
 
 }  // namespace
 

@@ -10,7 +10,8 @@ constexpr HubClass kRobertaClasses[] = {
     {TaskHead::MaskedLm, "RobertaForMaskedLM"},
     {TaskHead::SequenceClassification, "RobertaForSequenceClassification"},
     {TaskHead::TokenClassification, "RobertaForTokenClassification"},
-    {TaskHead::QuestionAnswering, "RobertaForQuestionAnswering"}};
+    {TaskHead::QuestionAnswering, "RobertaForQuestionAnswering"},
+    {TaskHead::MultipleChoice, "RobertaForMultipleChoice"}};
 
 }  // namespace
 

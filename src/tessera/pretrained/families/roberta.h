@@ -13,12 +13,17 @@ inline constexpr HubName kRobertaMaskedHead[] = {
 };
 inline constexpr auto kRobertaHeads = joined(kRobertaMaskedHead, kHubBlockHeads);
 
+/// Of rows with the prefix.
+inline constexpr HubName kRobertaPooler[] = {
+    {.ours = "pooler", .theirs = "pooler.dense", .heads = TaskHead::MultipleChoice}};
+inline constexpr auto kRobertaBody = joined(kHubEncoderBody, kRobertaPooler);
+
 inline constexpr HubTie kRobertaTies[] = {
     {"roberta.embeddings.word_embeddings.weight", "lm_head.decoder.weight", false,
      TaskHead::MaskedLm},
     {"lm_head.bias", "lm_head.decoder.bias", false, TaskHead::MaskedLm}};
 
-// Numbers of positions, and a head for other tasks.
+// Numbers of positions, and a head for choices.
 inline constexpr std::string_view kRobertaUnread[] = {"embeddings.position_ids", "pooler.dense.*"};
 
 /// Padding has row pad_token_id, 1, of the table of positions, and tokens begin behind it.
@@ -55,7 +60,7 @@ constexpr HubFamily roberta_folders(const ModelFamily& family, std::string_view 
           .base_class = base_class,
           .family = &family,
           .prefix = "roberta.",
-          .body = kHubEncoderBody,
+          .body = kRobertaBody,
           .names = kRobertaHeads,
           .ties = kRobertaTies,
           .unread = kRobertaUnread,

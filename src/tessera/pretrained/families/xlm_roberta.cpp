@@ -10,7 +10,8 @@ constexpr HubClass kXlmRobertaClasses[] = {
     {TaskHead::MaskedLm, "XLMRobertaForMaskedLM"},
     {TaskHead::SequenceClassification, "XLMRobertaForSequenceClassification"},
     {TaskHead::TokenClassification, "XLMRobertaForTokenClassification"},
-    {TaskHead::QuestionAnswering, "XLMRobertaForQuestionAnswering"}};
+    {TaskHead::QuestionAnswering, "XLMRobertaForQuestionAnswering"},
+    {TaskHead::MultipleChoice, "XLMRobertaForMultipleChoice"}};
 
 }  // namespace
 

@@ -14,22 +14,7 @@ namespace tessera {
 namespace {
 
 constexpr std::string_view kWeightEnd = ".weight", kAEnd = ".lora_A.weight",
-                           kBEnd = ".lora_B.weight";
-constexpr double kMostAlpha = 1e6;
-constexpr std::int64_t kMostRank = 1 << 16;
-
-/// Keys of adapter_config.json that change no number, whatever they say.
-constexpr std::string_view kHarmlessKeys[] = {"auto_mapping",    "base_model_name_or_path",
-                                              "revision",        "task_type",
-                                              "inference_mode",  "target_modules",
-                                              "exclude_modules", "fan_in_fan_out",
-                                              "modules_to_save", "init_lora_weights",
-                                              "peft_version",    "megatron_core",
-                                              "layers_pattern",  "qalora_group_size",
-                                              "runtime_config",  "lora_dropout",
-                                              "peft_type",       "r",
-                                              "lora_alpha",      "use_rslora"};
-
+                           kBEnd = ".lora_B.weight", kMagnitudeEnd = ".lora_magnitude_vector";
 /// The part of qkv's or kv's rows that a tensor has; empty: it is no part of one.
 std::string_view part_of(HubRows rows) {
   switch (rows) {
@@ -52,6 +37,13 @@ bool are_apart(HubRows rows) {
 
 std::string without_end(const std::string& name, std::string_view end) {
   return name.substr(0, name.size() - end.size());
+}
+
+/// Of a tensor's name; empty: it is none of an adapter.
+std::string_view adapter_end(std::string_view name) {
+  for (const std::string_view end : {kAEnd, kBEnd, kMagnitudeEnd})
+    if (name.ends_with(end)) return end;
+  return {};
 }
 
 std::string adapter_name(const std::string& theirs, std::string_view end) {
@@ -87,19 +79,6 @@ std::set<std::string> ends_of(const std::set<std::string>& adapted,
   return out;
 }
 
-constexpr std::pair<TaskHead, std::string_view> kTaskTypes[] = {
-    {TaskHead::CausalLm, "CAUSAL_LM"},
-    {TaskHead::Seq2SeqLm, "SEQ_2_SEQ_LM"},
-    {TaskHead::SequenceClassification, "SEQ_CLS"},
-    {TaskHead::TokenClassification, "TOKEN_CLS"},
-    {TaskHead::QuestionAnswering, "QUESTION_ANS"}};
-
-std::string_view task_type_of(const ModelConfig& model) {
-  for (const auto& [head, type] : kTaskTypes)
-    if (has_head(model, head)) return type;
-  return "";
-}
-
 /// modules_to_save: those of the task's own block.
 std::set<std::string> saved_modules(const HubFamily& family, const ModelConfig& model) {
   const std::string_view head = family_task(model).head;
@@ -116,10 +95,6 @@ bool is_saved_with(const HubTensor& tensor, const std::set<std::string>& modules
   const std::string module = tensor.theirs.substr(0, tensor.theirs.find('.'));
   return std::ranges::any_of(modules,
                              [&](const std::string& saved) { return module.ends_with(saved); });
-}
-
-bool is_nothing(const HubJson& value) {
-  return value.is_null() || value == false || value.empty() || value == "none";
 }
 
 }  // namespace
@@ -149,51 +124,16 @@ std::vector<HubTensor> adapter_tensors(const HubFamily& family, const ModelConfi
     const std::string& ours = apart ? of_part : block;
     if (!all.contains(ours + ".lora_a")) continue;
     out.push_back({ours + ".lora_a", adapter_name(tensor.theirs, kAEnd)});
-    out.push_back(
-        {ours + ".lora_b", adapter_name(tensor.theirs, kBEnd), apart ? HubRows::All : tensor.rows});
+    const HubRows rows = apart ? HubRows::All : tensor.rows;
+    out.push_back({ours + ".lora_b", adapter_name(tensor.theirs, kBEnd), rows});
+    if (model.lora.decomposed)
+      out.push_back({text(ours, kLoraMagnitude), adapter_name(tensor.theirs, kMagnitudeEnd), rows});
   }
   for (const HubTensor& tensor : out) left.erase(tensor.ours);
   require(left.empty(), "adapter ", left.empty() ? "" : *left.begin(),
           ": transformers' layers of family ", model.family, " are divided otherwise, so that ",
           "PEFT has no adapter like it; give other lora-targets, as ",
           "qkv in place of q, k and v, or merge it by tessera merge-adapter");
-  return out;
-}
-
-HubAdapterConfig read_adapter_config(const HubConfig& from) {
-  if (!from.has("peft_type") || from.word("peft_type") != "LORA")
-    from.refuse("peft_type", "adapters are read where it is LORA");
-  for (const auto& [key, value] : from.json().items()) {
-    const bool known = std::ranges::find(kHarmlessKeys, key) != std::end(kHarmlessKeys);
-    const bool judged = key == "init_lora_weights" || key == "revision";
-    if (!known && !judged && !is_nothing(value))
-      from.refuse(key, "only LoRA of whole layers without it is read; merge the adapter with PEFT");
-  }
-  if (!from.has("r")) from.refuse("r", "it is the rank");
-  if (const HubJson* const first = from.find("init_lora_weights")) {
-    constexpr std::string_view kLeavesBase[] = {"gaussian", "eva", "orthogonal"};
-    const bool leaves =
-        first->is_boolean() || first->is_null() ||
-        (first->is_string() && std::ranges::find(kLeavesBase, *first) != std::end(kLeavesBase));
-    if (!leaves)
-      from.refuse("init_lora_weights",
-                  "it changes the base's weights; merge the adapter with PEFT");
-  }
-  if (from.has("revision") && from.word("revision") != "main")
-    from.refuse("revision",
-                "of names in the cache main is read; write the folder of that revision "
-                "in base_model_name_or_path, and null here");
-  HubAdapterConfig out;
-  out.lora.rank = from.whole("r", 1, kMostRank);
-  out.lora.alpha = from.has("lora_alpha") ? from.number("lora_alpha", 1e-9, kMostAlpha) : 8;
-  if (from.has("lora_dropout")) out.lora.dropout = from.number("lora_dropout", 0, 1);
-  if (from.has("use_rslora")) out.lora.rank_stabilized = from.truth("use_rslora");
-  if (!from.has("base_model_name_or_path"))
-    from.refuse("base_model_name_or_path", "it names the model that the adapter is of");
-  out.base = from.word("base_model_name_or_path");
-  if (from.has("task_type"))
-    for (const auto& [head, type] : kTaskTypes)
-      if (from.word("task_type") == type) out.head = head;
   return out;
 }
 
@@ -209,15 +149,22 @@ std::string adapter_config_text(const HubFamily& family, const ModelConfig& mode
     if (theirs.ends_with(kAEnd)) adapted.insert(without_end(theirs, kAEnd));
   }
   HubJson out = {{"peft_type", "LORA"}, {"base_model_name_or_path", base}};
-  const std::string_view type = task_type_of(model);
+  const std::string_view type = peft_task_type(model);
   out["task_type"] = type.empty() ? HubJson() : HubJson(type);
+  if (type.empty() && !has_head(model, TaskHead::Body)) {
+    std::string module(family.model_type);
+    std::ranges::replace(module, '-', '_');
+    out["auto_mapping"] = {
+        {"base_model_class", std::string(hub_class_of(family, model))},
+        {"parent_library", text("transformers.models.", module, ".modeling_", module)}};
+  }
   out["inference_mode"] = true;
   out["r"] = model.lora.rank;
   out["lora_alpha"] =
       model.lora.alpha == 0 ? 2.0 * static_cast<double>(model.lora.rank) : model.lora.alpha;
   out["lora_dropout"] = model.lora.dropout;
   out["use_rslora"] = model.lora.rank_stabilized;
-  out["use_dora"] = false;
+  out["use_dora"] = model.lora.decomposed;
   out["bias"] = "none";
   out["fan_in_fan_out"] = in_out;
   out["target_modules"] = ends_of(adapted, modules_of(family, model));
@@ -267,9 +214,7 @@ class AdapterReader {
   void sort(const std::string& name, std::set<std::string>& targets) {
     std::string plain = name;
     if (plain.starts_with(kHubAdapterPrefix)) plain.erase(0, kHubAdapterPrefix.size());
-    const std::string_view end = plain.ends_with(kAEnd)   ? kAEnd
-                                 : plain.ends_with(kBEnd) ? kBEnd
-                                                          : std::string_view();
+    const std::string_view end = adapter_end(plain);
     const auto found =
         table_.find(end.empty() ? plain : without_end(plain, end) + std::string(kWeightEnd));
     if (found == table_.end())
@@ -338,7 +283,7 @@ class AdapterReader {
     const auto shapes = parameter_shapes(model_.config);
     std::vector<std::string> lacking;
     for (const HubTensor& tensor : adapter_tensors(family_, model_.config)) {
-      if (!tensor.theirs.ends_with(kAEnd) && !tensor.theirs.ends_with(kBEnd)) continue;
+      if (adapter_end(tensor.theirs).empty()) continue;
       const auto found = layers_.find(tensor.theirs);
       if (found == layers_.end()) {
         lacking.push_back(tensor.theirs);
@@ -378,8 +323,11 @@ HubAdapter::HubAdapter(const std::string& folder, const HubAdapterConfig& config
                        const HubFamily& family, HubModel& model)
     : weights(HubWeights::of_file((std::filesystem::path(folder) / kHubAdapterWeights).string())) {
   model.config.lora = config.lora;
-  if (config.head != TaskHead::None && !has_head(model.config, config.head)) {
-    const FamilyTask* const task = find_hub_task(family, config.head, "");
+  TaskHead head = config.head;
+  for (const HubClass& each : family.classes)
+    if (head == TaskHead::None && each.name == config.model_class) head = each.head;
+  if (head != TaskHead::None && !has_head(model.config, head)) {
+    const FamilyTask* const task = find_hub_task(family, head, "");
     if (task == nullptr)
       fail(Fault::Data, "'", folder, "' is an adapter of a task (task_type of ", kHubAdapterConfig,
            ") that family ", model.config.family, " does not have");

@@ -26,8 +26,11 @@ struct HubAdapterConfig {
   LoraConfig lora;                 // without targets, which the tensors tell
   std::string base;                // base_model_name_or_path
   TaskHead head = TaskHead::None;  // that of task_type; None: it says none that is known
+  std::string model_class;         // of transformers, which PEFT writes where there is no task_type
 };
 HubAdapterConfig read_adapter_config(const HubConfig& from);
+/// What PEFT calls the model's task; empty: nothing.
+std::string_view peft_task_type(const ModelConfig& model);
 /// adapter_config.json for such a model. `base`: as PEFT finds it.
 std::string adapter_config_text(const HubFamily& family, const ModelConfig& model,
                                 const std::string& base);

@@ -56,11 +56,13 @@ constexpr auto hub_prediction_names(TaskHead heads) {
       HubName{.ours = "mlm.norm", .theirs = "cls.predictions.transform.LayerNorm", .heads = heads},
       HubName{.ours = "mlm.bias", .theirs = "cls.predictions.bias", .heads = heads}};
 }
-/// Heads for labels.
+/// Heads for labels, and those of texts as a whole.
+inline constexpr TaskHead kHubLabels =
+    TaskHead::SequenceClassification | TaskHead::TokenClassification | TaskHead::MultipleChoice;
+inline constexpr TaskHead kHubTextLabels =
+    TaskHead::SequenceClassification | TaskHead::MultipleChoice;
 inline constexpr HubName kHubLabelHeads[] = {
-    {.ours = "classifier",
-     .theirs = "classifier",
-     .heads = TaskHead::SequenceClassification | TaskHead::TokenClassification},
+    {.ours = "classifier", .theirs = "classifier", .heads = kHubLabels},
     {.ours = "qa_outputs", .theirs = "qa_outputs", .heads = TaskHead::QuestionAnswering},
 };
 
@@ -144,7 +146,9 @@ inline constexpr HubName kHubBlockHeads[] = {
     {.ours = "classifier.out_proj",
      .theirs = "classifier.out_proj",
      .heads = TaskHead::SequenceClassification},
-    {.ours = "classifier", .theirs = "classifier", .heads = TaskHead::TokenClassification},
+    {.ours = "classifier",
+     .theirs = "classifier",
+     .heads = TaskHead::TokenClassification | TaskHead::MultipleChoice},
     {.ours = "qa_outputs", .theirs = "qa_outputs", .heads = TaskHead::QuestionAnswering},
 };
 
