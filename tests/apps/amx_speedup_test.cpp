@@ -8,7 +8,7 @@
 #include <fstream>
 #include <thread>
 
-#include "tessera/apps/corpora/packages.h"
+#include "tessera/corpora/packages.h"
 #include "tessera/files/file.h"
 
 namespace tessera {

@@ -6,9 +6,9 @@
 set -euo pipefail
 rooms_file=$1 compiler=$2
 declare -A level=([base]=0 [tensor]=1 [schedule]=1 [ir]=2 [files]=2 [comm]=2 [machines]=2 [pjrt]=2 [ops]=3 [tokenizers]=3 [chat]=3
-  [checkpoint]=3 [token_files]=4 [passes]=4 [nn]=4 [device]=4 [data]=5 [plan]=5 [search]=5 [hlo]=5 [models]=6 [runtime]=6
-  [shard]=6 [config]=7 [pretrained]=7 [accelerator]=7 [train]=8 [report]=9 [launch]=9 [serve]=9 [bench]=10 [planner]=10 [apps]=11 [user_code]=12
-  [rapidformer]=13 [c_api]=14)
+  [checkpoint]=3 [token_files]=4 [corpora]=4 [passes]=4 [nn]=4 [device]=4 [data]=5 [plan]=5 [search]=5 [hlo]=5 [models]=6 [runtime]=6
+  [shard]=6 [config]=7 [pretrained]=7 [accelerator]=7 [sources]=8 [train]=9 [report]=10
+  [launch]=10 [serve]=10 [bench]=11 [planner]=11 [apps]=12 [user_code]=13 [rapidformer]=14 [c_api]=15)
 declare -A uses=() includes=() header=()
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT

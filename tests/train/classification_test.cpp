@@ -6,7 +6,7 @@
 #include "tessera/config/fields.h"
 #include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
-#include "tessera/train/row_data.h"
+#include "tessera/sources/row_data.h"
 #include "train/tiny_run.h"
 
 namespace tessera {

@@ -6,6 +6,7 @@
 
 #include "repo_file.h"
 #include "tessera/base/text.h"
+#include "tessera/sources/sample_choices.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/rank_group.h"
 #include "train/chat_tokenizer.h"

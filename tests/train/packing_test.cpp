@@ -8,6 +8,7 @@
 #include "tessera/base/text.h"
 #include "tessera/comm/local.h"
 #include "tessera/models/family.h"
+#include "tessera/sources/sample_choices.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/rank_group.h"
 #include "tessera/train/step.h"

@@ -1,6 +1,6 @@
 /// Runs on token files.
 
-#include "tessera/train/token_data.h"
+#include "tessera/sources/token_data.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 #include "tessera/data/dataset.h"
 #include "tessera/files/file.h"
 #include "tessera/models/family.h"
+#include "tessera/sources/sample_choices.h"
 #include "tessera/token_files/indexed_dataset_writer.h"
 #include "train/tiny_run.h"
 

@@ -6,9 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "tessera/apps/corpora/corpus.h"
 #include "tessera/base/error.h"
 #include "tessera/base/utf8.h"
+#include "tessera/corpora/corpus.h"
 #include "tessera/files/file.h"
 
 namespace tessera {

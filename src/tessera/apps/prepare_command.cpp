@@ -1,8 +1,8 @@
 #include "tessera/apps/command.h"
-#include "tessera/apps/corpora/corpus.h"
-#include "tessera/apps/corpora/wmt.h"
 #include "tessera/apps/flags.h"
 #include "tessera/base/text.h"
+#include "tessera/corpora/corpus.h"
+#include "tessera/corpora/wmt.h"
 
 namespace tessera {
 

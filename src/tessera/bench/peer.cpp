@@ -8,6 +8,7 @@
 #include "tessera/base/text.h"
 #include "tessera/files/file.h"
 #include "tessera/models/family.h"
+#include "tessera/sources/sample_choices.h"
 #include "tessera/tensor/host_tensor.h"
 #include "tessera/train/programs.h"
 

@@ -7,6 +7,7 @@
 #include "tessera/data/dataset.h"
 #include "tessera/data/streamed_text.h"
 #include "tessera/models/family.h"
+#include "tessera/sources/sample_choices.h"
 #include "tessera/train/programs.h"
 
 namespace tessera {

@@ -1,5 +1,5 @@
 #include "tessera/train/evaluation.h"
-#include "tessera/train/dialogue_data.h"
+#include "tessera/sources/dialogue_data.h"
 
 #include <algorithm>
 #include <array>
@@ -13,13 +13,14 @@
 #include "tessera/data/question_rows.h"
 #include "tessera/data/unknown_tokens.h"
 #include "tessera/models/family.h"
+#include "tessera/sources/picture_data.h"
+#include "tessera/sources/row_data.h"
+#include "tessera/sources/sample_choices.h"
 #include "tessera/tensor/ignored_label.h"
 #include "tessera/train/epoch_judge.h"
 #include "tessera/train/measured_runs.h"
-#include "tessera/train/picture_data.h"
 #include "tessera/train/pretrained_start.h"
 #include "tessera/train/programs.h"
-#include "tessera/train/row_data.h"
 #include "tessera/train/run_data.h"
 #include "tessera/train/run_source.h"
 #include "tessera/train/text_model.h"

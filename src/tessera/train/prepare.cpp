@@ -11,18 +11,19 @@
 #include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
 #include "tessera/models/parameter_shapes.h"
+#include "tessera/sources/dialogue_data.h"
+#include "tessera/sources/row_data.h"
+#include "tessera/sources/sample_choices.h"
+#include "tessera/sources/stream_data.h"
+#include "tessera/sources/token_data.h"
 #include "tessera/token_files/token_files.h"
 #include "tessera/train/adapter_base.h"
 #include "tessera/train/compare_runs.h"
-#include "tessera/train/dialogue_data.h"
 #include "tessera/train/pretrained_start.h"
 #include "tessera/train/programs.h"
-#include "tessera/train/row_data.h"
 #include "tessera/train/run_data.h"
 #include "tessera/train/run_source.h"
-#include "tessera/train/stream_data.h"
 #include "tessera/train/task_start.h"
-#include "tessera/train/token_data.h"
 
 namespace tessera {
 

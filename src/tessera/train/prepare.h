@@ -40,11 +40,6 @@ struct PreparedRun {
   RunConfig to_repeat() const;
 };
 
-/// What numbers the training samples of a run have, and those that validation measures.
-SampleChoices sample_choices(const RunConfig& config);
-SampleChoices valid_choices(const RunConfig& config);
-SampleChoices test_choices(const RunConfig& config);
-
 /// Completes `config`, reads the data and the checkpoint to resume from, and holds them against
 /// each other. What is wrong is added to `problems`, all of it; without any, the result is engaged.
 /// Writes and removes nothing.

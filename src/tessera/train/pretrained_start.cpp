@@ -12,8 +12,8 @@
 #include "tessera/models/task_kind.h"
 #include "tessera/models/translation.h"
 #include "tessera/pretrained/hub_cache.h"
+#include "tessera/sources/picture_data.h"
 #include "tessera/train/compare_runs.h"
-#include "tessera/train/picture_data.h"
 
 namespace tessera {
 

@@ -10,11 +10,12 @@
 #include "tessera/data/question_rows.h"
 #include "tessera/data/unknown_tokens.h"
 #include "tessera/models/family.h"
+#include "tessera/sources/choice_columns.h"
+#include "tessera/sources/data_source.h"
+#include "tessera/sources/row_data.h"
+#include "tessera/sources/sample_choices.h"
 #include "tessera/tokenizers/byte_tokens.h"
-#include "tessera/train/choice_columns.h"
-#include "tessera/train/data_source.h"
 #include "tessera/train/programs.h"
-#include "tessera/train/row_data.h"
 
 namespace tessera {
 

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "tessera/config/problems.h"
-#include "tessera/train/data_source.h"
+#include "tessera/sources/data_source.h"
 #include "tessera/train/prepare.h"
 
 namespace tessera {

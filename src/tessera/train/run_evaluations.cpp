@@ -5,6 +5,7 @@
 
 #include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
+#include "tessera/sources/sample_choices.h"
 #include "tessera/train/adapter_base.h"
 #include "tessera/train/programs.h"
 

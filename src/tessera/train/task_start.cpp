@@ -8,8 +8,8 @@
 #include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
 #include "tessera/pretrained/pretrained_model.h"
-#include "tessera/train/picture_data.h"
-#include "tessera/train/row_data.h"
+#include "tessera/sources/picture_data.h"
+#include "tessera/sources/row_data.h"
 
 namespace tessera {
 

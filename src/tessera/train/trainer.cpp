@@ -10,6 +10,8 @@
 #include "tessera/data/dataset.h"
 #include "tessera/files/file.h"
 #include "tessera/models/family.h"
+#include "tessera/sources/sample_choices.h"
+#include "tessera/sources/stream_data.h"
 #include "tessera/train/about_run.h"
 #include "tessera/train/checkpoint_schedule.h"
 #include "tessera/train/event_file.h"
@@ -25,7 +27,6 @@
 #include "tessera/train/run_summary.h"
 #include "tessera/train/run_texts.h"
 #include "tessera/train/skipped_steps.h"
-#include "tessera/train/stream_data.h"
 #include "tessera/train/within_cap.h"
 
 namespace tessera {

@@ -5,8 +5,8 @@
 #include "tessera/base/counted.h"
 #include "tessera/files/text.h"
 #include "tessera/models/stop_texts.h"
+#include "tessera/sources/token_data.h"
 #include "tessera/token_files/token_stream.h"
-#include "tessera/train/token_data.h"
 
 namespace tessera {
 

@@ -7,6 +7,7 @@
 #include "tessera/apps/instruction_set.h"
 #include "tessera/data/dataset.h"
 #include "tessera/launch/ranks.h"
+#include "tessera/sources/sample_choices.h"
 #include "tessera/train/measured_runs.h"
 #include "tessera/train/prepare.h"
 #include "tessera/train/programs.h"

@@ -12,6 +12,7 @@
 #include "tessera/files/file.h"
 #include "tessera/launch/ranks.h"
 #include "tessera/pretrained/save_pretrained.h"
+#include "tessera/sources/sample_choices.h"
 #include "tessera/train/programs.h"
 #include "tessera/train/rank_group.h"
 #include "tessera/train/validation.h"

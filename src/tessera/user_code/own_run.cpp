@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "tessera/base/text.h"
+#include "tessera/sources/sample_choices.h"
 #include "tessera/train/prepare.h"
 #include "tessera/user_code/collated_dataset.h"
 #include "tessera/user_code/read_ahead.h"

@@ -4,9 +4,10 @@
 
 #include "tessera/data/dataset.h"
 #include "tessera/models/family.h"
+#include "tessera/sources/sample_choices.h"
+#include "tessera/sources/token_data.h"
 #include "tessera/token_files/blended_samples.h"
 #include "tessera/train/prepare.h"
-#include "tessera/train/token_data.h"
 #include "tessera/user_code/map_dataset.h"
 
 namespace tessera {

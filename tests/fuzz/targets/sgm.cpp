@@ -1,6 +1,6 @@
 /// The .sgm files of WMT.
 
-#include "tessera/apps/corpora/sgm.h"
+#include "tessera/corpora/sgm.h"
 
 #include "fuzz/target.h"
 #include "tessera/base/utf8.h"

@@ -1,16 +1,16 @@
-#include "tessera/train/data_source.h"
+#include "tessera/sources/data_source.h"
 
 #include <algorithm>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/config/row_fields.h"
-#include "tessera/train/picture_data.h"
-#include "tessera/train/program_data.h"
-#include "tessera/train/row_data.h"
-#include "tessera/train/stream_data.h"
-#include "tessera/train/text_data.h"
-#include "tessera/train/token_data.h"
+#include "tessera/sources/picture_data.h"
+#include "tessera/sources/program_data.h"
+#include "tessera/sources/row_data.h"
+#include "tessera/sources/stream_data.h"
+#include "tessera/sources/text_data.h"
+#include "tessera/sources/token_data.h"
 
 namespace tessera {
 

@@ -1,7 +1,7 @@
-#include "tessera/train/text_data.h"
+#include "tessera/sources/text_data.h"
 
-#include "tessera/train/dialogue_data.h"
-#include "tessera/train/token_data.h"
+#include "tessera/sources/dialogue_data.h"
+#include "tessera/sources/token_data.h"
 
 namespace tessera {
 

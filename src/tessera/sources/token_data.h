@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "tessera/config/config.h"
-#include "tessera/train/data_source.h"
+#include "tessera/sources/data_source.h"
 
 namespace tessera {
 

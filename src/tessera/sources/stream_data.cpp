@@ -1,4 +1,4 @@
-#include "tessera/train/stream_data.h"
+#include "tessera/sources/stream_data.h"
 
 #include <algorithm>
 
@@ -15,10 +15,10 @@
 #include "tessera/files/text.h"
 #include "tessera/models/family.h"
 #include "tessera/models/task_kind.h"
+#include "tessera/sources/row_data.h"
+#include "tessera/sources/text_data.h"
 #include "tessera/token_files/blend.h"
 #include "tessera/token_files/indexed_dataset.h"
-#include "tessera/train/row_data.h"
-#include "tessera/train/text_data.h"
 
 namespace tessera {
 

@@ -1,4 +1,4 @@
-#include "tessera/apps/corpora/sgm.h"
+#include "tessera/corpora/sgm.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "tessera/apps/corpora/wmt.h"
+#include "tessera/corpora/wmt.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -8,12 +8,12 @@
 #include <system_error>
 #include <utility>
 
-#include "tessera/apps/corpora/sgm.h"
 #include "tessera/base/counted.h"
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
+#include "tessera/corpora/sgm.h"
 #include "tessera/files/file.h"
 
 namespace tessera {

@@ -1,4 +1,4 @@
-#include "tessera/apps/corpora/corpus.h"
+#include "tessera/corpora/corpus.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-#include "tessera/train/row_data.h"
+#include "tessera/sources/row_data.h"
 
 #include <algorithm>
 
@@ -17,9 +17,9 @@
 #include "tessera/data/rows.h"
 #include "tessera/data/tagged_rows.h"
 #include "tessera/files/other_kinds.h"
+#include "tessera/sources/choice_columns.h"
+#include "tessera/sources/dialogue_data.h"
 #include "tessera/token_files/token_files.h"
-#include "tessera/train/choice_columns.h"
-#include "tessera/train/dialogue_data.h"
 
 namespace tessera {
 

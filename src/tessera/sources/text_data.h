@@ -1,7 +1,7 @@
 #pragma once
 /// Texts as the data of a run.
 
-#include "tessera/train/data_source.h"
+#include "tessera/sources/data_source.h"
 
 namespace tessera {
 

@@ -1,4 +1,4 @@
-#include "tessera/apps/corpora/packages.h"
+#include "tessera/corpora/packages.h"
 
 #include <stdlib.h>
 

@@ -1,4 +1,4 @@
-#include "tessera/train/dialogue_data.h"
+#include "tessera/sources/dialogue_data.h"
 
 #include <filesystem>
 

@@ -1,4 +1,4 @@
-#include "tessera/train/choice_columns.h"
+#include "tessera/sources/choice_columns.h"
 
 #include <algorithm>
 #include <string_view>

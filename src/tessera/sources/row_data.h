@@ -8,7 +8,7 @@
 #include "tessera/config/problems.h"
 #include "tessera/config/row_fields.h"
 #include "tessera/models/task.h"
-#include "tessera/train/data_source.h"
+#include "tessera/sources/data_source.h"
 
 namespace tessera {
 

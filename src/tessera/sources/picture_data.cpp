@@ -1,4 +1,4 @@
-#include "tessera/train/picture_data.h"
+#include "tessera/sources/picture_data.h"
 
 #include <algorithm>
 #include <memory>

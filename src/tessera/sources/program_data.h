@@ -2,7 +2,7 @@
 /// Samples that a program makes itself as the data of a run.
 
 #include "tessera/config/config.h"
-#include "tessera/train/data_source.h"
+#include "tessera/sources/data_source.h"
 
 namespace tessera {
 

@@ -1,4 +1,4 @@
-#include "tessera/train/token_data.h"
+#include "tessera/sources/token_data.h"
 
 #include <limits>
 
@@ -10,8 +10,8 @@
 #include "tessera/data/dataset.h"
 #include "tessera/files/other_kinds.h"
 #include "tessera/models/family.h"
+#include "tessera/sources/sample_choices.h"
 #include "tessera/token_files/token_files.h"
-#include "tessera/train/prepare.h"
 
 namespace tessera {
 

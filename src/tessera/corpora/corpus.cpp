@@ -1,15 +1,15 @@
-#include "tessera/apps/corpora/corpus.h"
+#include "tessera/corpora/corpus.h"
 
 #include <algorithm>
 #include <filesystem>
 #include <span>
 #include <system_error>
 
-#include "tessera/apps/corpora/packages.h"
 #include "tessera/base/error.h"
 #include "tessera/base/hash.h"
 #include "tessera/base/text.h"
 #include "tessera/base/utf8.h"
+#include "tessera/corpora/packages.h"
 #include "tessera/files/file.h"
 #include "tessera/files/process.h"
 #include "tessera/tokenizers/vocabulary.h"

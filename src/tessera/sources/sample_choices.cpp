@@ -1,6 +1,7 @@
+#include "tessera/sources/sample_choices.h"
+
 #include "tessera/base/size.h"
 #include "tessera/base/words.h"
-#include "tessera/train/prepare.h"
 
 namespace tessera {
 

@@ -1,4 +1,4 @@
-#include "tessera/train/program_data.h"
+#include "tessera/sources/program_data.h"
 
 #include "tessera/base/error.h"
 #include "tessera/data/dataset.h"

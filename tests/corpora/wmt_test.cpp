@@ -1,4 +1,4 @@
-#include "tessera/apps/corpora/wmt.h"
+#include "tessera/corpora/wmt.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "files/test_data.h"
-#include "tessera/apps/corpora/sgm.h"
+#include "tessera/corpora/sgm.h"
 #include "tessera/data/bleu.h"
 #include "tessera/files/file.h"
 
