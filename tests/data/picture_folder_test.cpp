@@ -74,6 +74,9 @@ TEST_F(PictureFolders, TablesSayClasses) {
   EXPECT_NE(said("b").find("names '1.png', which is no file in"), std::string::npos) << said("b");
   put("b/1.png");
   EXPECT_FALSE(list_pictures({folder_ / "b"}).labelled());
+  write("a/metadata.csv", "label,file_name\nred,1.png\nblue,./1.png\n");
+  EXPECT_NE(said("a").find("line 3 of '"), std::string::npos) << said("a");
+  EXPECT_NE(said("a").find("names './1.png' again, as line 2 does"), std::string::npos);
 }
 
 TEST_F(PictureFolders, PartsAreFoundByName) {
@@ -85,6 +88,12 @@ TEST_F(PictureFolders, PartsAreFoundByName) {
   put("b/train/1.png"), put("b/bus/1.png");  // classes
   EXPECT_EQ(picture_parts(folder_ / "b").train, "");
   EXPECT_EQ(shown(list_pictures({folder_ / "b"})), "bus/1.png=bus train/1.png=train");
+  put("d/Train/x/1.png"), put("d/VAL/x/1.png");
+  EXPECT_EQ(picture_parts(folder_ / "d").valid, folder_ / "d/VAL");
+  write("d/metadata.csv", "file_name,label\nTrain/x/1.png,x\n");
+  EXPECT_NE(
+      message_of([&] { picture_parts(folder_ / "d"); }).find("has metadata.csv beside the folders"),
+      std::string::npos);
   put("c/valid/x/1.png");
   EXPECT_EQ(picture_parts(folder_ / "c").valid, "");
   put("a/dev/x/1.png");
@@ -107,6 +116,8 @@ TEST_F(PictureFolders, OthersAreToldByName) {
   put("link/cat/1.png");
   fs::create_symlink(folder_ / "nothing.png", folder_ / "link/cat/2.png");
   EXPECT_NE(said("link").find("2.png' is a link to nothing"), std::string::npos);
+  put("latin/caf\xE9/1.png");
+  EXPECT_NE(said("latin").find("has a name that is not UTF-8"), std::string::npos);
   write("text.txt", "x");
   EXPECT_NE(said("text.txt").find("does not end as a picture"), std::string::npos);
 }

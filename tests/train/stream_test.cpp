@@ -120,6 +120,18 @@ TEST_F(StreamRun, WhatAStreamCannotDoIsRefusedBeforeTraining) {
   EXPECT_NE(refused([](RunConfig& c) { c.epochs = 1; }).find("give steps"), std::string::npos);
   EXPECT_NE(refused([](RunConfig& c) { c.packing = "none"; }).find("needs all documents at once"),
             std::string::npos);
+  // Of files whose column nobody named: rows of another kind are no text, nor are dialogues.
+  std::ofstream(folder_ + "/rows.csv") << "text,label\na,1\n";
+  EXPECT_NE(refused([&](RunConfig& c) {
+              c.data = {folder_ + "/rows.csv"};
+            }).find("rows.csv' is a table of another kind than JSON lines"),
+            std::string::npos);
+  std::ofstream(folder_ + "/chat.jsonl") << R"({"messages": [{"role": "user", "content": "a"}]})"
+                                         << "\n";
+  EXPECT_NE(refused([&](RunConfig& c) {
+              c.data = {folder_ + "/chat.jsonl"};
+            }).find("chat.jsonl' has dialogues, which a stream does not take"),
+            std::string::npos);
   RunConfig offsets = on_stream("offsets");
   offsets.sample_order = SampleOrder::RandomOffsets;
   offsets.exit_interval = 1;

@@ -62,11 +62,12 @@ class ImageSamples final : public Samples {
   void draw(std::int64_t first, std::int64_t count, std::span<float> patches,
             std::span<std::int32_t> labels) const {
     const std::size_t pixels = patches.size() / static_cast<std::size_t>(count);
-    in_threads(count, [&](std::int64_t i) {
+    const auto row_of = [&](std::int64_t i) {
       const auto row = static_cast<std::size_t>(i);
-      const std::span<float> to = patches.subspan(row * pixels, pixels);
-      labels[row] = draw_one(first + i, to);
-    });
+      labels[row] = draw_one(first + i, patches.subspan(row * pixels, pixels));
+    };
+    if (images_->is_decoded()) return in_threads(count, row_of);
+    for (std::int64_t i = 0; i < count; ++i) row_of(i);
   }
 
   /// Returns the label.
@@ -85,7 +86,7 @@ class ImageSamples final : public Samples {
 
   void read_ahead(std::int64_t first, std::int64_t count, std::size_t numbers) const {
     ahead_ = {};
-    if (!options_.shuffled && first >= range_.count) return;
+    if (!images_->is_decoded() || (!options_.shuffled && first >= range_.count)) return;
     ahead_.first = first;
     ahead_.count = count;
     ahead_.patches.resize(numbers);

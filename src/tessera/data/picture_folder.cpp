@@ -14,13 +14,25 @@
 
 namespace tessera {
 
+namespace {
+
+/// In an order that follows from their names.
+void mix(std::vector<ListedPicture>& pictures) {
+  std::vector<std::pair<std::uint64_t, ListedPicture>> hashed;
+  for (ListedPicture& picture : pictures)
+    hashed.emplace_back(hash64(picture.name), std::move(picture));
+  std::ranges::sort(hashed, {}, [](const auto& each) {
+    return std::pair<std::uint64_t, std::string_view>(each.first, each.second.name);
+  });
+  for (std::size_t i = 0; i < pictures.size(); ++i) pictures[i] = std::move(hashed[i].second);
+}
+
+}  // namespace
+
 PictureFolder::PictureFolder(std::string path, PictureList list, PictureFolderOptions options)
     : path_(std::move(path)), list_(std::move(list)), options_(std::move(options)) {
   std::vector<ListedPicture>& pictures = list_.pictures;
-  if (options_.mixed)
-    std::ranges::sort(pictures, {}, [](const ListedPicture& picture) {
-      return std::pair(hash64(picture.name), picture.name);
-    });
+  if (options_.mixed) mix(pictures);
   if (options_.leaves_out_damaged)
     leave_out_damaged();
   else

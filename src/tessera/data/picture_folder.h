@@ -39,6 +39,7 @@ class PictureFolder final : public PictureSet {
   /// Of names, sizes and labels of the files.
   std::string digest() const override;
   std::vector<std::string> files() const override;
+  bool is_decoded() const override { return true; }
   /// Of files that are not read, or empty.
   const std::string& notice() const { return list_.notice; }
 

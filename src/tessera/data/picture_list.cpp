@@ -3,12 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <map>
 #include <set>
 #include <span>
 #include <string_view>
 
 #include "tessera/base/error.h"
+#include "tessera/base/printable.h"
 #include "tessera/base/text.h"
+#include "tessera/base/utf8.h"
 #include "tessera/files/file.h"
 #include "tessera/files/table_file.h"
 
@@ -32,12 +35,13 @@ bool is_of(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-std::string ending_of(const fs::path& path) {
-  std::string out = path.extension().string();
-  for (char& letter : out)
+std::string in_small_letters(std::string name) {
+  for (char& letter : name)
     if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-  return out;
+  return name;
 }
+
+std::string ending_of(const fs::path& path) { return in_small_letters(path.extension().string()); }
 
 bool is_hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
 
@@ -54,21 +58,29 @@ std::vector<fs::path> shown_entries(const fs::path& folder) {
   return out;
 }
 
+/// The file of rows in a folder; empty: there is none.
+std::string table_in(const fs::path& folder) {
+  std::error_code ignored;
+  for (const char* const name : kTables)
+    if (fs::is_regular_file(folder / name, ignored)) return name;
+  return "";
+}
+
 /// Lists what lies in folders.
 class Lister {
  public:
   void add_folder(const fs::path& folder) {
     root_ = folder;
-    for (const char* const name : kTables) {
-      std::error_code ignored;
-      if (fs::is_regular_file(folder / name, ignored)) return add_table(folder, name);
-    }
+    if (const std::string table = table_in(folder); !table.empty()) return add_table(folder, table);
     const std::size_t before = out_.pictures.size();
     bool classes = false;
     for (const fs::path& entry : shown_entries(folder)) {
       if (!is_folder(entry)) continue;
       classes = true;
       const std::size_t had = out_.pictures.size();
+      if (find_invalid_utf8(entry.filename().string()) != std::string::npos)
+        fail(Fault::Data, "'", printable(entry.string()), "', the folder of a class, has a name ",
+             "that is not UTF-8; rename it");
       add_below(entry, entry.filename().string());
       if (out_.pictures.size() == had)
         fail(Fault::Data, "'", entry.string(), "', the folder of a class, has no pictures (.jpg, ",
@@ -142,6 +154,7 @@ class Lister {
     std::vector<std::string> wanted{kFileColumn};
     if (labels) wanted.emplace_back(kLabelColumn);
     const Table table = read_table(path, wanted);
+    std::map<fs::path, std::int64_t> line_of;
     for (std::size_t row = 0; row < table.lines.size(); ++row) {
       const std::string& file = table.columns[0][row];
       const auto where = [&] { return text("line ", table.lines[row], " of '", path, "'"); };
@@ -149,6 +162,11 @@ class Lister {
       if (file.empty() || !fs::is_regular_file(folder / file, ignored))
         fail(Fault::Data, where(), " names '", file, "', which is no file in '", folder.string(),
              "'; correct it");
+      if (const auto [known, is_new] =
+              line_of.emplace(fs::path(file).lexically_normal(), table.lines[row]);
+          !is_new)
+        fail(Fault::Data, where(), " names '", file, "' again, as line ", known->second,
+             " does; take one of them away");
       if (labels && table.columns[1][row].empty())
         fail(Fault::Data, where(), " has no label; give it one");
       out_.pictures.push_back(
@@ -175,17 +193,22 @@ PictureParts picture_parts(const std::string& folder) {
   for (const fs::path& entry : shown_entries(folder)) {
     if (!is_folder(entry)) continue;
     const std::string name = entry.filename().string();
-    std::string* const part = is_of(kTrainNames, name)   ? &out.train
-                              : is_of(kValidNames, name) ? &out.valid
-                              : is_of(kTestNames, name)  ? &out.test
-                                                         : nullptr;
+    const std::string known = in_small_letters(name);
+    std::string* const part = is_of(kTrainNames, known)   ? &out.train
+                              : is_of(kValidNames, known) ? &out.valid
+                              : is_of(kTestNames, known)  ? &out.test
+                                                          : nullptr;
     if (part == nullptr) return {};
     if (!part->empty())
       fail(Fault::Data, "folder '", folder, "' has '", fs::path(*part).filename().string(),
            "' and '", name, "', which are the same part; give one of them");
     *part = entry.string();
   }
-  return out.train.empty() ? PictureParts{} : out;
+  if (out.train.empty()) return {};
+  if (const std::string table = table_in(folder); !table.empty())
+    fail(Fault::Data, "folder '", folder, "' has ", table, " beside the folders of its parts; put ",
+         "into each of them the rows of its own pictures, or give one part as data");
+  return out;
 }
 
 PictureList list_pictures(const std::vector<std::string>& paths) {

@@ -35,6 +35,9 @@ class PictureSet {
   /// Files of the pictures, in order; empty: they have none of their own.
   virtual std::vector<std::string> files() const { return {}; }
 
+  /// Reading takes the time of decoding, so that it is worth threads.
+  virtual bool is_decoded() const { return false; }
+
   /// One more than the largest label.
   std::int64_t classes() const;
   bool of_one_class() const;

@@ -14,25 +14,19 @@ namespace {
 
 /// Sources: SWAG, HellaSwag, CosmosQA, RACE, ARC, CommonsenseQA, OpenBookQA, MMLU, PIQA, COPA, as
 /// the library datasets has them. Of two names, the second begins each choice.
-constexpr std::string_view kUsualTexts[] = {"sent1,sent2",
-                                            "article,question",
-                                            "passage,question",
-                                            "context,question",
-                                            "ctx",
-                                            "question.stem",
-                                            "question",
-                                            "question_stem",
-                                            "context",
-                                            "premise",
-                                            "goal",
-                                            "sentence",
-                                            "text"};
-constexpr std::string_view kUsualLists[] = {"choices", "endings", "options", "question.choices",
-                                            "answers"};
+constexpr std::string_view kUsualChoiceTexts[] = {"sent1,sent2",      "article,question",
+                                                  "passage,question", "context,question",
+                                                  "premise,question", "ctx",
+                                                  "question.stem",    "question",
+                                                  "question_stem",    "context",
+                                                  "premise",          "goal",
+                                                  "sentence",         "text"};
+constexpr std::string_view kUsualChoiceLists[] = {"choices", "endings", "options",
+                                                  "question.choices", "answers"};
 /// Names of columns of one choice each, before a number or a letter: ending0, ending1, ...
-constexpr std::string_view kUsualStems[] = {"ending", "choice", "answer", "option", "sol"};
-constexpr std::string_view kUsualLabels[] = {"label", "answerKey", "answer", "labels",
-                                             "gold_label"};
+constexpr std::string_view kUsualChoiceStems[] = {"ending", "choice", "answer", "option", "sol"};
+constexpr std::string_view kUsualChoiceLabels[] = {"label", "answerKey", "answer", "labels",
+                                                   "gold_label"};
 
 /// The columns of a table.
 class ChoiceTable {
@@ -55,9 +49,9 @@ class ChoiceTable {
     return "";
   }
   std::string choices() const {
-    for (const std::string_view name : kUsualLists)
+    for (const std::string_view name : kUsualChoiceLists)
       if (has(name)) return std::string(name);
-    for (const std::string_view stem : kUsualStems)
+    for (const std::string_view stem : kUsualChoiceStems)
       if (std::string found = of_stem(stem); !found.empty()) return found;
     return "";
   }
@@ -83,8 +77,9 @@ void find_choice_columns(RunConfig& config, const std::string& path, const Table
   };
   if (config.text_column.empty()) {
     const auto found = std::ranges::find_if(
-        kUsualTexts, [&](std::string_view names) { return table.has_all(names); });
-    if (found == std::end(kUsualTexts)) lacks("texts", "text-column", "sent1, question, context");
+        kUsualChoiceTexts, [&](std::string_view names) { return table.has_all(names); });
+    if (found == std::end(kUsualChoiceTexts))
+      lacks("texts", "text-column", "sent1, question, context");
     config.text_column = *found;
   }
   if (config.text_pair_column.empty()) {
@@ -93,12 +88,12 @@ void find_choice_columns(RunConfig& config, const std::string& path, const Table
       lacks("choices", "text-pair-column", "choices, endings, options, or ending0, ending1, ...");
   }
   if (config.label_column.empty()) {
-    const auto found =
-        std::ranges::find_if(kUsualLabels, [&](std::string_view name) { return table.has(name); });
-    const bool none = found == std::end(kUsualLabels);
+    const auto found = std::ranges::find_if(kUsualChoiceLabels,
+                                            [&](std::string_view name) { return table.has(name); });
+    const bool none = found == std::end(kUsualChoiceLabels);
     if (none && !may_lack_labels)
       lacks("labels", "label-column", "label, answerKey, answer, labels, gold_label");
-    config.label_column = none ? kUsualLabels[0] : *found;
+    config.label_column = none ? kUsualChoiceLabels[0] : *found;
   }
 }
 

@@ -52,6 +52,8 @@ void refuse_what_streams_lack(const RunConfig& config) {
                "leave it out, or give token files, as preprocess_data makes them");
 }
 
+constexpr const char* kUsualColumn = "text";
+
 /// Errors: another table than JSON lines; dialogues.
 void require_readable(const RunConfig& config, const std::string& path) {
   const auto given = find_word<TableFormat>(kTableFormats, config.data_format),
@@ -60,8 +62,12 @@ void require_readable(const RunConfig& config, const std::string& path) {
   require(*format == TableFormat::JsonLines, "'", path, "' is a table of another kind than JSON ",
           "lines, of which alone a stream reads a column; write it as JSON lines, or leave stream ",
           "out");
-  require(!has_messages(path, config.text_column), "'", path, "' has dialogues, which a stream ",
-          "does not take; leave stream out");
+  bool dialogues = has_messages(path, config.text_column);
+  if (!dialogues && find_dialogue_keys(path)) {
+    const std::vector<std::string> columns = table_columns(path);
+    dialogues = std::ranges::find(columns, config.text_column) == columns.end();
+  }
+  require(!dialogues, "'", path, "' has dialogues, which a stream does not take; leave stream out");
 }
 
 /// Errors: Fault::Resource: samples that are shuffled together, and those read ahead of them, would
@@ -112,10 +118,8 @@ Dataset load_held_out(const RunConfig& config, const Dataset& trained, bool read
 void find_stream_column(RunConfig& config) try {
   if (!streams(config) || !config.text_column.empty()) return;
   const std::vector<std::string> paths = text_files(parse_blend(config.data).prefixes);
-  if (std::ranges::any_of(paths, [](const std::string& path) {
-        return table_format(path) == TableFormat::JsonLines;
-      }))
-    config.text_column = "text";
+  const auto is_table = [](const std::string& path) { return table_format(path).has_value(); };
+  if (std::ranges::any_of(paths, is_table)) config.text_column = kUsualColumn;
 } catch (const Error&) {  // whoever reads the data says so
 }
 

@@ -5,6 +5,7 @@
 #include "tessera/base/format.h"
 #include "tessera/base/text.h"
 #include "tessera/data/dataset.h"
+#include "tessera/data/row_labels.h"
 #include "tessera/data/streamed_text.h"
 #include "tessera/models/family.h"
 #include "tessera/sources/sample_choices.h"
@@ -28,7 +29,11 @@ std::string data_text(const Dataset& data) {
     return all == train ? out : text(out, " and ", grouped(all - train), " held out");
   };
   const Texts* const texts = data.find_texts();
-  if (texts == nullptr) return std::string(to_text(data.kind()));
+  if (texts == nullptr) {
+    const std::vector<std::string>& classes = data.label_names;
+    return text(to_text(data.kind()), classes.empty() ? "" : " of class ",
+                label_names_text(classes));
+  }
   if (const StreamedText* const stream = data.stream()) {
     std::int64_t bytes = 0;
     for (const TextFile& file : texts->files) bytes += file.bytes;

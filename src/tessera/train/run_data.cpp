@@ -63,6 +63,10 @@ void check_samples(PreparedRun& run, Problems& problems) {
           }
         },
         {"held-out"});
+  else if (c.keep_best)
+    run.notices.push_back(
+        "keep-best is on, and this run validates nothing, so no checkpoint is known as the best; "
+        "give valid-data or held-out, with eval-every or eval-at-end");
 }
 
 /// That the model has a row for each token.

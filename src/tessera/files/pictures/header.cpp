@@ -17,6 +17,27 @@ std::string bytes_at(const InputFile& file, std::int64_t at, std::int64_t count)
   return out;
 }
 
+/// Bytes of a file, read in pieces: damage may put millions of steps between two markers.
+class Window {
+ public:
+  explicit Window(const InputFile& file) : file_(file) {}
+  /// `count` bytes, fewer behind the end of the file; until the next call.
+  std::string_view at(std::int64_t at, std::int64_t count) {
+    constexpr std::int64_t kBytes = 1 << 16;
+    if (at < first_ || at + count > first_ + std::ssize(bytes_)) {
+      bytes_ = bytes_at(file_, at, kBytes);
+      first_ = at;
+    }
+    const std::string_view all = bytes_;
+    return all.substr(static_cast<std::size_t>(at - first_), static_cast<std::size_t>(count));
+  }
+
+ private:
+  const InputFile& file_;
+  std::int64_t first_ = 0;
+  std::string bytes_;
+};
+
 std::uint64_t big_endian(std::string_view bytes) {
   std::uint64_t out = 0;
   for (const char byte : bytes) out = out << 8 | static_cast<unsigned char>(byte);
@@ -33,8 +54,9 @@ void check_png(const InputFile& file) {
 
 /// Walks over markers up to the frame's: FF, a letter, and the length of what follows.
 void check_jpeg(const InputFile& file) {
+  Window window(file);
   for (std::int64_t at = 2; at < file.size();) {
-    const std::string begin = bytes_at(file, at, 9);
+    const std::string_view begin = window.at(at, 9);
     if (begin.size() < 9) break;
     const auto letter = static_cast<unsigned char>(begin[1]);
     if (begin[0] != '\xFF' || letter == 0xFF) {  // what stands between is passed over
@@ -43,7 +65,7 @@ void check_jpeg(const InputFile& file) {
     }
     const bool table = letter == 0xC4 || letter == 0xC8 || letter == 0xCC;
     if (letter >= 0xC0 && letter <= 0xCF && !table) {
-      const std::string_view sizes = std::string_view(begin).substr(5);
+      const std::string_view sizes = begin.substr(5);
       return refuse_size(big_endian(sizes.substr(0, 2)), big_endian(sizes.substr(2)), file.path());
     }
     if (letter == 0xD9 || letter == 0xDA) break;  // the end, or a scan
