@@ -378,6 +378,16 @@ class LayerNorm(NamedTuple):
     rstd: Value
 
 
+def grouped_matmul(ids: Value, x: Value, w: Value, trans_w: bool = False) -> Value:
+    """Row i of x [..., a] times the matrix of w [groups, a, b] that its id names -> [..., b].
+
+    ids      i32 [...]; those out of range give zeros
+    x        may lack the last dim of the ids: its rows are then multiplied by several matrices each
+    trans_w  w is [groups, b, a]
+    """
+    return one("grouped_matmul", ids=ids, x=x, w=w, trans_w=trans_w)
+
+
 def layer_norm(x: Value, weight: Value, bias: Optional[Value] = None, eps: float = 1e-5) -> LayerNorm:
     """(x - mean) / sqrt(variance + eps) * weight + bias over the last dims, as many as weight has.
     Ba et al. 2016."""

@@ -32,7 +32,7 @@ TEST(GraphCalls, EveryOpOfTheTableThatModelsAreWrittenWithCanBeCalled) {
       "merge_attention",
       // gradients
       "silu_grad", "gelu_grad", "dynamic_pad", "layer_norm_grad", "rms_norm_grad",
-      "cross_entropy_grad", "attention_grad",
+      "cross_entropy_grad", "attention_grad", "grouped_outer",
       // updates
       "adam", "lamb_direction", "sgd"};
   std::set<std::string_view> called = names_of_calls();

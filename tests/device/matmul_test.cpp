@@ -6,7 +6,7 @@
 
 #include "device/kernel_test.h"
 #include "tessera/device/cpu/matmul.h"
-#include "tessera/device/cpu/onednn.h"
+#include "tessera/gemm/onednn.h"
 #include "tessera/ops/matmul.h"
 
 namespace tessera {

@@ -1,4 +1,4 @@
-#include "tessera/device/cpu/panels.h"
+#include "tessera/gemm/panels.h"
 
 #include <cmath>
 

@@ -17,7 +17,7 @@
 
 #include "device/kernel_test.h"
 #include "tessera/base/text.h"
-#include "tessera/device/cpu/gemm_shape.h"
+#include "tessera/gemm/gemm_shape.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/tensor/sixteen_bit.h"
 

@@ -1,7 +1,7 @@
 /// Products on packed tiles. These tests are two programs: they run on this processor's units, and
 /// on units of plain loops (emulated/), so that every processor tests them all.
 
-#include "tessera/device/cpu/tile_gemm.h"
+#include "tessera/gemm/tile_gemm.h"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 
 #include "device/product_trial.h"
 #include "tessera/base/philox.h"
-#include "tessera/device/cpu/dot_gemm.h"
+#include "tessera/gemm/dot_gemm.h"
 
 namespace tessera {
 namespace {

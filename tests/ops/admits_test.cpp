@@ -19,7 +19,7 @@ const std::string kFile = repo_file("tests/ops/admits.txt");
 
 constexpr const char* kHead =
     "# The factors that each row's rule must admit shards of, beside others: as they are, or with\n"
-    "# what it costs: sum, max, min (some result is left to be reduced), stat.\n"
+    "# what it costs: sum, max, min, one (some result is left to be reduced), stat.\n"
     "# tests/ops/admits_test.cpp reads this; TESSERA_ACCEPT=1 writes it.\n";
 
 /// "k:sum", "d:stat", "m"
@@ -27,7 +27,7 @@ std::string word(const Factors& factors, int f) {
   const Factor& factor = factors.list[static_cast<std::size_t>(f)];
   if (factor.kind == FactorKind::Stat) return factor.name + ":stat";
   for (int j = 0; j < static_cast<int>(factors.outs.size()); ++j) {
-    constexpr const char* kMonoids[] = {":sum", ":max", ":min"};
+    constexpr const char* kMonoids[] = {":sum", ":max", ":min", ":one"};
     if (factors.reduces(f, j))
       return factor.name + kMonoids[static_cast<std::size_t>(factors.monoid(f))];
   }

@@ -2,6 +2,7 @@
 
 #include "tessera/ops/dynamic_update.h"
 #include "tessera/ops/elementwise.h"
+#include "tessera/ops/grouped.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/random.h"
@@ -258,6 +259,36 @@ std::vector<Case> basic_cases() {
        {std::string("b s k, b s n -> k n")},
        {},
        {2}},
+      {&kGroupedMatmul,
+       "",
+       {ids({2, 3}, 0, 4), normal({2, 3, 5}), normal({4, 5, 3})},
+       {false, false, false, std::int64_t{4}}},
+      {&kGroupedMatmul,
+       "a row for several ids, some of which name nothing",
+       {ids({5, 2}, -1, 5), normal({5, 3}), normal({4, 7, 3})},
+       {true, true, false, std::int64_t{4}}},
+      {&kGroupedMatmul,
+       "groups without rows",
+       {ids({7}, 2, 4), normal({7, 3}), normal({5, 3, 2})},
+       {false, false, true, std::int64_t{5}}},
+      {&kGroupedOuter,
+       "",
+       {ids({2, 3}, 0, 4), normal({2, 3, 5}), normal({2, 3, 3})},
+       {std::int64_t{4}, std::int64_t{4}}},
+      {&kGroupedOuter,
+       "a row for several ids, some of which name nothing",
+       {ids({5, 2}, -1, 5), normal({5, 3}), normal({5, 2, 4})},
+       {std::int64_t{4}, std::int64_t{4}}},
+      {&kGroupedOuter,
+       "in f32",
+       {ids({5, 2}, 0, 3), normal({5, 2, 3}), normal({5, 4})},
+       {std::int64_t{3}, std::int64_t{3}, DType::F32}},
+      {&kGroupedOuter,
+       "onto a value",
+       {ids({7}, -1, 3), normal({7, 3}), normal({7, 4}), normal({3, 3, 4})},
+       {std::int64_t{3}, std::int64_t{3}},
+       {},
+       {3}},
       {&kMatmul, "an inner product", {normal({5}), normal({5})}, {std::string("k, k -> ")}},
       {&kMatmul, "an outer product", {normal({3}), normal({5})}, {std::string("m, n -> m n")}},
   };

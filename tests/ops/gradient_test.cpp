@@ -133,7 +133,8 @@ TEST(Gradients, AgreeWithFiniteDifferences) {
 /// Gradients of contracting and indexing ops take their axes from the forward node: each says which
 /// one that is.
 TEST(Gradients, OfContractionsAndLookupsAreLikeTheForwardNode) {
-  const std::set<std::string_view> ops = {"matmul", "gather", "scatter_add", "pick", "place"};
+  const std::set<std::string_view> ops = {"matmul",      "grouped_matmul", "gather",
+                                          "scatter_add", "pick",           "place"};
   for (const Case& c : all_cases()) {
     if (!ops.contains(c.op->name)) continue;
     SCOPED_TRACE(title(c));

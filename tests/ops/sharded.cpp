@@ -47,7 +47,7 @@ bool one_monoid(const Factors& factors, const Assignment& assignment) {
   for (int j = 0; j < static_cast<int>(factors.outs.size()); ++j) {
     std::vector<Monoid> seen;
     for (const auto& [f, axes] : assignment) {
-      if (factors.reduces(f, j)) seen.push_back(factors.monoid(f));
+      if (factors.reduces(f, j)) seen.push_back(combining(factors.monoid(f)));
     }
     if (std::any_of(seen.begin(), seen.end(), [&](Monoid m) { return m != seen[0]; })) return false;
   }

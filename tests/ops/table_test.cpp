@@ -23,7 +23,7 @@ const std::set<std::string_view> kWithoutGradient = {
     "is_finite", "one_hot", "iota", "random_uniform", "random_normal", "random_truncated_normal",
     // gradients: nothing here needs a second derivative
     "grad", "silu_grad", "gelu_grad", "layer_norm_grad", "rms_norm_grad", "cross_entropy_grad",
-    "attention_grad",
+    "attention_grad", "grouped_outer",
     // that is what it is for
     "stop_gradient",
     // of angles only
@@ -100,6 +100,24 @@ TEST(OpTable, AttributesSayWhichSizesTheyHold) {
     const AttrValue& told = c.attrs[static_cast<std::size_t>(i)];
     EXPECT_EQ(Shape(std::get<std::vector<std::int64_t>>(told)), result);
   }
+}
+
+/// Propagation leaves elements on the rank that has them where this is so, whatever the others are.
+TEST(OpTable, ResultsAreZeroWhereTheirOperandsAre) {
+  int tried = 0;
+  for (const Case& c : all_cases()) {
+    for (std::size_t i = 0; i < c.ins.size(); ++i) {
+      if ((c.op->zero_where >> i & 1U) == 0) continue;
+      SCOPED_TRACE(text(title(c), ", operand ", i));
+      EXPECT_TRUE(c.op->traits.elementwise);
+      Tensors ins = operands(c);
+      for (std::int64_t e = 0; e < ins[i].numel(); ++e) ins[i].set(e, 0);
+      const HostTensor out = results(c, ins)[0];
+      for (std::int64_t e = 0; e < out.numel(); ++e) EXPECT_EQ(out.at(e), 0);
+      ++tried;
+    }
+  }
+  EXPECT_GE(tried, 12);
 }
 
 TEST(OpTable, RowsHaveDifferentTitles) {

@@ -24,7 +24,7 @@ check_sources() {
       room = ""
       if (match(name, /^src\/tessera\/[^\/]+\//)) room = substr(name, 13, RLENGTH - 13)
       product = name ~ /^(src|examples)\//
-      seam = room == "device" || room == "comm"
+      seam = room == "device" || room == "comm" || room == "gemm"
       pragma = 0
       comment = 0
     }
@@ -47,10 +47,10 @@ check_sources() {
       tell("quoted include outside tessera/; ours are \"tessera/<room>/<file>.h\", others are <in angles>")
     }
     product && !seam && code ~ /^[ \t]*#[ \t]*(define|undef)/ {
-      tell("macro; write a constexpr, a function or a template (macros live in device/ and comm/ only)")
+      tell("macro; write a constexpr, a function or a template (macros live in device/, gemm/ and comm/ only)")
     }
     product && !seam && code ~ /^[ \t]*#[ \t]*(if|ifdef|ifndef|elif|else)([^a-z_]|$)/ {
-      tell("conditional compilation; choose at a seam: one factory per backend in device/ or comm/, with a stub")
+      tell("conditional compilation; choose at a seam: one factory per backend in device/, gemm/ or comm/, with a stub")
     }
     room != "" && room != "apps" && room != "launch" && code ~ /(^|[^A-Za-z0-9_])(getenv|secure_getenv|setenv|putenv)[ \t]*\(/ {
       tell("environment below launch/; take the value as an argument, launch/ and apps/ read the environment")

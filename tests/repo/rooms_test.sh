@@ -5,7 +5,7 @@
 # The order of the rooms is stated here once more, so that a line added in CMakeLists.txt cannot change it unseen.
 set -euo pipefail
 rooms_file=$1 compiler=$2
-declare -A level=([base]=0 [tensor]=1 [schedule]=1 [ir]=2 [files]=2 [comm]=2 [machines]=2 [pjrt]=2 [ops]=3 [tokenizers]=3 [chat]=3
+declare -A level=([base]=0 [tensor]=1 [schedule]=1 [gemm]=1 [ir]=2 [files]=2 [comm]=2 [machines]=2 [pjrt]=2 [ops]=3 [tokenizers]=3 [chat]=3
   [checkpoint]=3 [token_files]=4 [corpora]=4 [passes]=4 [nn]=4 [device]=4 [data]=5 [plan]=5 [search]=5 [hlo]=5 [models]=6 [runtime]=6
   [shard]=6 [config]=7 [pretrained]=7 [accelerator]=7 [sources]=8 [train]=9 [report]=10
   [launch]=10 [serve]=10 [bench]=11 [planner]=11 [apps]=12 [user_code]=13 [rapidformer]=14 [c_api]=15)

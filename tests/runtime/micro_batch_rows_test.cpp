@@ -56,8 +56,9 @@ Numbers on_devices(const std::string& mesh, const std::vector<std::string>& majo
         compile({{"step", reductions(static_cast<std::int64_t>(x.size()) / 3), strategy}}, *device,
                 options),
         *device, &world);
-    std::vector<std::string> ranks = rows;  // which share out the rows that a rank is given
-    std::erase(ranks, kMicrobatchAxis);
+    // A rank is given all rows of its micro-batches; axes behind that of time cut each of these.
+    const std::vector<std::string> ranks(rows.begin(),
+                                         std::find(rows.begin(), rows.end(), kMicrobatchAxis));
     const Extent mine = extent(static_cast<std::int64_t>(x.size()) / 3, ranks, strategy.mesh,
                                coordinates_of(strategy.mesh, world.rank()));
     std::vector<float> share(static_cast<std::size_t>(mine.padded) * 3, kPadding);

@@ -23,7 +23,7 @@ namespace {
 using Met = std::set<std::string>;
 
 std::string_view name_of(FactorKind kind) {
-  constexpr std::string_view kNames[] = {"pass", "max", "min", "stat", "whole"};
+  constexpr std::string_view kNames[] = {"pass", "max", "min", "one", "stat", "whole"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -281,6 +281,11 @@ constexpr GraphCall kOpCalls[] = {
        return {einsum(c.text_of("rule"), c.value("a"), c.value("b"), c.where)};
      },
      "matmul"},
+    {"grouped_matmul", "ids x w trans_w=false",
+     [](CallArguments& c) -> Values {
+       return {grouped_matmul(c.value("ids"), c.value("x"), c.value("w"),
+                              {.trans_w = c.flag("trans_w")}, c.where)};
+     }},
     {"layer_norm", "x weight bias=null eps=1e-05",
      [](CallArguments& c) -> Values {
        const LayerNormResult out =

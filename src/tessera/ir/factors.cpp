@@ -9,7 +9,7 @@ namespace tessera {
 
 namespace {
 
-constexpr std::array<const char*, 5> kKinds = {"pass", "max", "min", "stat", "whole"};
+constexpr std::array<const char*, 6> kKinds = {"pass", "max", "min", "one", "stat", "whole"};
 
 std::vector<std::string> words(std::string_view line) {
   std::vector<std::string> out;
@@ -75,6 +75,13 @@ struct Reader {
         out.linear_operands.push_back(std::stoi(tokens[i]));
       return;
     }
+    if (tokens[0] == "rows") {
+      out.rows_factor = out.find(tokens.at(1));
+      check(out.rows_factor >= 0, "rule '", rule, "' has no factor '", tokens[1], "'");
+      for (std::size_t i = 2; i < tokens.size(); ++i)
+        out.rows_operands.push_back(std::stoi(tokens[i]));
+      return;
+    }
     for (const std::string& token : tokens) {
       const std::vector<std::string> parts = split(token, ':');
       const auto kind =
@@ -130,6 +137,11 @@ bool Factors::is_linear(int operand) const {
                                              operand) != linear_operands.end();
 }
 
+bool Factors::reads_rows(int operand, int factor) const {
+  return factor >= 0 && factor == rows_factor &&
+         std::find(rows_operands.begin(), rows_operands.end(), operand) != rows_operands.end();
+}
+
 bool Factors::has(const Dims& dims, int factor) const {
   return std::any_of(dims.begin(), dims.end(), [&](const std::vector<int>& fs) {
     return std::find(fs.begin(), fs.end(), factor) != fs.end();
@@ -138,8 +150,7 @@ bool Factors::has(const Dims& dims, int factor) const {
 
 bool Factors::reduces(int factor, int result) const {
   const FactorKind kind = list[static_cast<std::size_t>(factor)].kind;
-  const bool reducible =
-      kind == FactorKind::Pass || kind == FactorKind::Max || kind == FactorKind::Min;
+  const bool reducible = kind != FactorKind::Stat && kind != FactorKind::Whole;
   return reducible && !has(outs[static_cast<std::size_t>(result)], factor);
 }
 
@@ -147,6 +158,7 @@ Monoid Factors::monoid(int factor) const {
   switch (list[static_cast<std::size_t>(factor)].kind) {
     case FactorKind::Max: return Monoid::Max;
     case FactorKind::Min: return Monoid::Min;
+    case FactorKind::One: return Monoid::One;
     default: return Monoid::Sum;
   }
 }
@@ -177,6 +189,10 @@ std::string to_text(const Factors& factors) {
   if (factors.linear != Linear::None) {
     line += factors.linear == Linear::Joint ? " | joint" : " | each";
     for (const int i : factors.linear_operands) line += text(" ", i);
+  }
+  if (factors.rows_factor >= 0) {
+    line += text(" | rows ", factors.list[static_cast<std::size_t>(factors.rows_factor)].name);
+    for (const int i : factors.rows_operands) line += text(" ", i);
   }
   return line;
 }

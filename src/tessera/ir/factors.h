@@ -5,6 +5,7 @@
 ///   "b s d, d -> b s d | joint 0 1"       add: operands may be partial together
 ///   "b s d -> b s d | d:stat"             softmax: ranks exchange statistics of each row
 ///   "(h e) -> h e"                        a compound dim, major factor first
+///   "t, t k, e k n -> t n | rows e 1"     grouped_matmul: of operand 1 a rank reads its groups' rows
 ///   "... k, n k -> ... n"                 leading dims, as many as the operand has
 ///
 /// A factor carries the same meaning wherever it occurs. One that is missing from a result is
@@ -25,6 +26,7 @@ enum class FactorKind : std::uint8_t {
   Pass,  // sharding it shards the results that have it; partial where one has not
   Max,
   Min,    // as Pass, but the reduction is max or min
+  One,    // as Pass, but each element of what is partial is on one rank, zeros on the others
   Stat,   // may be sharded through the op's expansion: small all-reduces of statistics per row
   Whole,  // must not be sharded
 };
@@ -50,12 +52,17 @@ struct Factors {
   std::vector<Dims> ins, outs;
   Linear linear = Linear::None;
   std::vector<int> linear_operands;
+  /// Operands of which a rank reads what belongs to its part of `rows_factor` alone: along the axes
+  /// that shard it they may lie as Monoid::One. -1: there is none.
+  std::vector<int> rows_operands;
+  int rows_factor = -1;
 
   /// Reads a rule; `ndims` are the numbers of dims of all operands, then all results, for "...".
   static Factors parse(std::string_view rule, const std::vector<int>& ndims);
 
   int find(std::string_view name) const;
   bool is_linear(int operand) const;
+  bool reads_rows(int operand, int factor) const;
   bool has(const Dims& dims, int factor) const;
   /// True where sharding `factor` leaves this result partial.
   bool reduces(int factor, int result) const;

@@ -204,6 +204,8 @@ struct OpDef {
   /// begins, in elements. The planner has operands computed there, where it can. Null: no such op.
   std::int64_t (*part)(const OpCall&, int operand) = nullptr;
   Traits traits{};
+  /// Bit i, of an elementwise op: its result is zero where operand i is.
+  std::uint32_t zero_where = 0;
   Arithmetic arithmetic = Arithmetic::AsOperands;
   /// Bit i: operand i is a statistic of others, and an f32 where these are 16-bit floats.
   std::uint32_t statistics = 0;

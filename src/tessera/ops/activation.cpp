@@ -161,6 +161,7 @@ constexpr OpDef activation(std::string_view name, std::string_view doc, Referenc
   op.reference = reference;
   op.in_place[0] = {0, 0};
   op.traits.elementwise = true;
+  op.zero_where = 0b1;
   return op;
 }
 
@@ -170,6 +171,7 @@ constexpr OpDef activation_grad(std::string_view name, std::string_view doc, Ref
   op.infer = grad_type;
   op.factors = linear_in_dy;
   op.in_place = {InPlace{0, 0}, InPlace{0, 1}};
+  op.zero_where = 0b10;
   return op;
 }
 

@@ -169,7 +169,7 @@ std::optional<Monoid> reduction_of_padding(const OpDef& op, const Factors& rule,
     for (const int f : rule.ins[static_cast<std::size_t>(operand)][static_cast<std::size_t>(d)]) {
       for (int r = 0; r < static_cast<int>(rule.outs.size()); ++r) {
         if (!rule.reduces(f, r)) continue;
-        const Monoid monoid = rule.monoid(f);
+        const Monoid monoid = combining(rule.monoid(f));
         check(!out || *out == monoid, op.name, " reduces operand ", operand, " by ", to_text(*out),
               " and by ", to_text(monoid), ": its padding cannot be the identity of both");
         out = monoid;

@@ -52,17 +52,21 @@ constinit const OpDef kSub = binary_op<Sub>("sub", "a - b", joint, [](GradCall& 
   if (g.wants(0)) g.din(0) = unbroadcast(g.dout(0), g.in(0).shape());
   if (g.wants(1)) g.din(1) = unbroadcast(-g.dout(0), g.in(1).shape());
 });
-constinit const OpDef kMul = binary_op<Mul>("mul", "a * b", each, [](GradCall& g) -> void {
-  if (g.wants(0)) g.din(0) = unbroadcast(g.dout(0) * g.in(1), g.in(0).shape());
-  if (g.wants(1)) g.din(1) = unbroadcast(g.dout(0) * g.in(0), g.in(1).shape());
-});
-constinit const OpDef kDiv =
-    binary_op<Div>("div", "a / b; of integers rounded toward 0, and 0 where b is 0", dividend,
-                   [](GradCall& g) -> void {
-                     const Value scaled = g.dout(0) / g.in(1);
-                     if (g.wants(0)) g.din(0) = unbroadcast(scaled, g.in(0).shape());
-                     if (g.wants(1)) g.din(1) = unbroadcast(-(scaled * g.out(0)), g.in(1).shape());
-                   });
+constinit const OpDef kMul = binary_op<Mul>(
+    "mul", "a * b", each,
+    [](GradCall& g) -> void {
+      if (g.wants(0)) g.din(0) = unbroadcast(g.dout(0) * g.in(1), g.in(0).shape());
+      if (g.wants(1)) g.din(1) = unbroadcast(g.dout(0) * g.in(0), g.in(1).shape());
+    },
+    0b11);
+constinit const OpDef kDiv = binary_op<Div>(
+    "div", "a / b; of integers rounded toward 0, and 0 where b is 0", dividend,
+    [](GradCall& g) -> void {
+      const Value scaled = g.dout(0) / g.in(1);
+      if (g.wants(0)) g.din(0) = unbroadcast(scaled, g.in(0).shape());
+      if (g.wants(1)) g.din(1) = unbroadcast(-(scaled * g.out(0)), g.in(1).shape());
+    },
+    0b1);
 constinit const OpDef kMaximum = binary_op<Max>(
     "maximum", "the larger of a and b; NaN if either is", not_linear, [](GradCall& g) -> void {
       const Value left = less_equal(g.in(1), g.in(0)), zero = g.dout(0) * 0.0;
@@ -82,8 +86,8 @@ constinit const OpDef kPower =
       if (g.wants(1)) g.din(1) = unbroadcast(scaled * log(g.in(0)), g.in(1).shape());
     });
 
-constinit const OpDef kNegate =
-    unary_op<Negate>("negate", "-x", first, [](GradCall& g) -> void { g.din(0) = -g.dout(0); });
+constinit const OpDef kNegate = unary_op<Negate>(
+    "negate", "-x", first, [](GradCall& g) -> void { g.din(0) = -g.dout(0); }, 0b1);
 constinit const OpDef kExp =
     unary_op<Exp>("exp", "e to the power x", not_linear,
                   [](GradCall& g) -> void { g.din(0) = g.dout(0) * g.out(0); });
@@ -96,9 +100,9 @@ constinit const OpDef kSqrt =
 constinit const OpDef kRsqrt =
     unary_op<Rsqrt>("rsqrt", "1 / sqrt(x)", not_linear,
                     [](GradCall& g) -> void { g.din(0) = g.dout(0) * -0.5 * g.out(0) / g.in(0); });
-constinit const OpDef kTanh =
-    unary_op<Tanh>("tanh", "hyperbolic tangent", not_linear,
-                   [](GradCall& g) -> void { g.din(0) = g.dout(0) * (1.0 - g.out(0) * g.out(0)); });
+constinit const OpDef kTanh = unary_op<Tanh>(
+    "tanh", "hyperbolic tangent", not_linear,
+    [](GradCall& g) -> void { g.din(0) = g.dout(0) * (1.0 - g.out(0) * g.out(0)); }, 0b1);
 constinit const OpDef kErf =
     unary_op<Erf>("erf", "error function", not_linear, [](GradCall& g) -> void {
       g.din(0) = g.dout(0) * (exp(-(g.in(0) * g.in(0))) * 1.1283791670955126);  // 2 / sqrt(pi)
@@ -114,8 +118,8 @@ constinit const OpDef kSigmoid = unary_op<Sigmoid>(
     "sigmoid", "1 / (1 + exp(-x))", not_linear,
     [](GradCall& g) -> void { g.din(0) = g.dout(0) * (g.out(0) * (1.0 - g.out(0))); });
 constinit const OpDef kIdentity = [] {
-  OpDef op = unary_op<Same>("identity", "the same value", first,
-                            [](GradCall& g) -> void { g.din(0) = g.dout(0); });
+  OpDef op = unary_op<Same>(
+      "identity", "the same value", first, [](GradCall& g) -> void { g.din(0) = g.dout(0); }, 0b1);
   op.view = same_elements;
   return op;
 }();

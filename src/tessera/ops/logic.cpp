@@ -193,6 +193,7 @@ constinit const OpDef kCast = {
     .flops = one_per_element,
     .reference = {cast_reference, cast_reference},
     .traits = {.elementwise = true},
+    .zero_where = 0b1,
 };
 
 Value equal(At a, Value b) { return a.builder().add(kEqual, {a, b}, {}, a.where); }

@@ -9,6 +9,7 @@
 #include "tessera/ops/dynamic_update.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/fused.h"
+#include "tessera/ops/grouped.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/norm.h"
@@ -44,8 +45,9 @@ constinit const std::array kOps = {
     // random
     &kDropout, &kRandomUniform, &kRandomNormal, &kRandomTruncatedNormal,
     // contraction, normalisation, attention, loss
-    &kMatmul, &kLayerNorm, &kLayerNormGrad, &kRmsNorm, &kRmsNormGrad, &kSoftmax, &kCrossEntropy,
-    &kCrossEntropyGrad, &kLogSoftmax, &kAttention, &kAttentionGrad, &kMergeAttention, &kRope,
+    &kMatmul, &kGroupedMatmul, &kGroupedOuter, &kLayerNorm, &kLayerNormGrad, &kRmsNorm,
+    &kRmsNormGrad, &kSoftmax, &kCrossEntropy, &kCrossEntropyGrad, &kLogSoftmax, &kAttention,
+    &kAttentionGrad, &kMergeAttention, &kRope,
     // optimizer updates
     &kAdam, &kLambDirection, &kSgd,
     // made by passes

@@ -13,6 +13,13 @@ AxisPlacements without_partials(AxisPlacements on_axes) {
   return on_axes;
 }
 
+AxisPlacements with_rows_alone(AxisPlacements on_axes) {
+  for (AxisPlacement& on_axis : on_axes) {
+    if (is_partial(on_axis) && on_axis != kPartialOne) on_axis = kWhole;
+  }
+  return on_axes;
+}
+
 Axes::Axes(const Strategy& strategy, const Machine& machine) {
   const auto take = [&](std::string_view name) {
     if (find(name) >= 0) return;

@@ -17,10 +17,15 @@ namespace tessera {
 
 /// The dim that the axis shards, or:
 using AxisPlacement = std::int8_t;
-inline constexpr AxisPlacement kWhole = -1, kPartialSum = -2, kPartialMax = -3, kPartialMin = -4;
+inline constexpr AxisPlacement kWhole = -1, kPartialSum = -2, kPartialMax = -3, kPartialMin = -4,
+                               kPartialOne = -5;
 constexpr bool is_partial(AxisPlacement on_axis) { return on_axis <= kPartialSum; }
 constexpr AxisPlacement partial_placement(Monoid monoid) {
   return static_cast<AxisPlacement>(kPartialSum - static_cast<int>(monoid));
+}
+/// What linear ops may read unfinished.
+constexpr bool is_sum(AxisPlacement on_axis) {
+  return on_axis == kPartialSum || on_axis == kPartialOne;
 }
 /// The monoid of a partial value.
 constexpr Monoid monoid_of(AxisPlacement on_axis) {
@@ -30,6 +35,8 @@ constexpr Monoid monoid_of(AxisPlacement on_axis) {
 /// Per axis, in the order of Axes.
 using AxisPlacements = SmallVector<AxisPlacement, 8>;
 AxisPlacements without_partials(AxisPlacements on_axes);
+/// The same, but for those of Monoid::One.
+AxisPlacements with_rows_alone(AxisPlacements on_axes);
 
 /// The axes of a mesh in the order in which they meet on a dim, major first.
 class Axes {

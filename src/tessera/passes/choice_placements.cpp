@@ -42,12 +42,16 @@ AxisPlacements required(const Undecided& q, const Choices& choices, int i, const
           out[at(a)] = static_cast<AxisPlacement>(d);
       }
     }
+    const AxisPlacement have = q.ins[at(i)].have[at(a)];
+    if (have == kPartialOne && (choice == kRows || rule.reads_rows(i, choice))) out[at(a)] = have;
     if (choice != kThrough || !rule.is_linear(i)) continue;
     bool first = true;  // the first operand that brings sums, where only one may
     for (const int other : rule.linear_operands) {
-      if (other < i) first = first && q.ins[at(other)].have[at(a)] != kPartialSum;
+      if (other < i) first = first && !is_sum(q.ins[at(other)].have[at(a)]);
     }
-    if (rule.linear == Linear::Joint || (first && q.ins[at(i)].have[at(a)] == kPartialSum))
+    if (is_sum(have) && (rule.linear == Linear::Joint || first))
+      out[at(a)] = have;
+    else if (rule.linear == Linear::Joint)
       out[at(a)] = kPartialSum;
   }
   return out;
@@ -58,6 +62,7 @@ AxisPlacements natural(const Factors& rule, const Choices& choices, int r, const
   for (int a = 0; a < axes.count(); ++a) {
     const Choice choice = choices[at(a)];
     if (choice == kThrough) out[at(a)] = kPartialSum;
+    if (choice == kRows) out[at(a)] = kPartialOne;
     if (choice < 0) continue;
     if (rule.reduces(choice, r)) out[at(a)] = partial_placement(rule.monoid(choice));
     for (std::size_t d = 0; d < rule.outs[at(r)].size(); ++d) {
@@ -66,7 +71,21 @@ AxisPlacements natural(const Factors& rule, const Choices& choices, int r, const
         out[at(a)] = static_cast<AxisPlacement>(d);
     }
   }
+  // Beside another sum it is one, too: a value is partial by one monoid.
+  if (std::find(out.begin(), out.end(), kPartialSum) != out.end())
+    std::replace(out.begin(), out.end(), kPartialOne, kPartialSum);
   return out;
+}
+
+ValueId rows_of(const Undecided& q, const Choices& choices, const ValueIds& operands) {
+  for (const Choice choice : choices) {
+    if (choice >= 0 && q.rule->list[at(choice)].kind == FactorKind::One) return operands[0];
+    if (choice != kRows) continue;
+    for (const Undecided::Operand& in : q.ins) {
+      if (in.rows_of.valid()) return in.rows_of;
+    }
+  }
+  return {};
 }
 
 }  // namespace tessera

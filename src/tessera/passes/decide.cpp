@@ -17,7 +17,8 @@ constexpr double kWorkPrice =
     1e-3;  // of touching an element, where moving one between cores costs 1
 
 /// How a value is placed on the axis at hand, in words of the rule: a factor, kReplicate, kThrough
-/// (partial) or kNoFactor (sharded in a way that the rule cannot say).
+/// (partial), kRows (partial by Monoid::One) or kNoFactor (sharded in a way that the rule cannot
+/// say).
 using FactorOnAxis = Choice;
 
 class Decider {
@@ -27,10 +28,15 @@ class Decider {
     for (std::size_t i = 0; i < q_.ins.size(); ++i)
       in_factors_.push_back(factors_on_axes(rule_, rule_.ins[i], q_.ins[i].have, axes));
     for (std::size_t r = 0; r < q_.outs.size(); ++r) {
-      out_factors_.push_back(
-          q_.wanted[r] == nullptr
-              ? Choices()
-              : factors_on_axes(rule_, rule_.outs[r], q_.wanted[r]->on_axes, axes));
+      if (q_.wanted[r] == nullptr) {
+        out_factors_.emplace_back();
+        continue;
+      }
+      Choices wanted = factors_on_axes(rule_, rule_.outs[r], q_.wanted[r]->on_axes, axes);
+      for (int a = 0; a < axes.count(); ++a) {
+        if (q_.wanted[r]->on_axes[at(a)] == kPartialOne) wanted[at(a)] = kRows;
+      }
+      out_factors_.push_back(std::move(wanted));
     }
   }
 
@@ -84,7 +90,10 @@ class Decider {
   }
 
   FactorOnAxis factor_on_axis(std::size_t operand, int axis) const {
-    return is_partial(q_.ins[operand].have[at(axis)]) ? kThrough : in_factors_[operand][at(axis)];
+    const AxisPlacement have = q_.ins[operand].have[at(axis)];
+    return have == kPartialOne ? kRows
+           : is_partial(have)  ? kThrough
+                               : in_factors_[operand][at(axis)];
   }
 
   Choice choose(int axis) {
@@ -107,7 +116,10 @@ class Decider {
       }
       return std::pair(best, least);
     };
-    if (q_.inherited != nullptr && !(q_.before_loop && time_)) {
+    // What lies as Monoid::One is finished for its own reader alone.
+    const bool rows = std::ranges::find(on_axis_, kRows) != on_axis_.end(),
+               inherits = q_.inherited != nullptr && (!rows || (*q_.inherited)[at(axis)] >= 0);
+    if (inherits && !(q_.before_loop && time_)) {
       const Choice inherited = (*q_.inherited)[at(axis)];
       if (inherited < 0 || legal(inherited)) {
         const auto [best, cost] = cheapest({inherited});
@@ -131,13 +143,30 @@ class Decider {
       if (!wanted.empty()) offer(wanted[at(axis_)]);
     }
     if (q_.before_loop && time_) return {kReplicate};
+    if (hands_rows_through()) out.push_back(kRows);
+    if (rule_.rows_factor >= 0 &&
+        std::ranges::any_of(rule_.rows_operands, [&](int i) { return on_axis_[at(i)] == kRows; }))
+      offer(static_cast<FactorOnAxis>(rule_.rows_factor));
     if (rule_.linear == Linear::None) return out;
     for (const int i : rule_.linear_operands) {
-      if (q_.ins[at(i)].have[at(axis_)] != kPartialSum) continue;
+      if (!is_sum(q_.ins[at(i)].have[at(axis_)])) continue;
       out.push_back(kThrough);
       break;
     }
     return out;
+  }
+
+  /// Zeros of operands on other ranks make zeros there, and all that lie so do it alike.
+  bool hands_rows_through() const {
+    bool zeros = false;
+    ValueId rows_of;
+    for (std::size_t i = 0; i < q_.ins.size(); ++i) {
+      if (on_axis_[i] != kRows) continue;
+      if (rows_of.valid() && !(rows_of == q_.ins[i].rows_of)) return false;
+      rows_of = q_.ins[i].rows_of;
+      zeros = zeros || (q_.zero_where >> i & 1U) != 0;
+    }
+    return zeros;
   }
 
   /// A sum that has to be finished may be finished in parts along a dim, first of all one that is
@@ -146,7 +175,7 @@ class Decider {
   void offer_parts(const Offer& offer) const {
     if (time_ || !q_.parts) return;
     for (std::size_t i = 0; i < q_.ins.size(); ++i) {
-      if (on_axis_[i] != kThrough) continue;
+      if (on_axis_[i] != kThrough && on_axis_[i] != kRows) continue;
       const AxisPlacements& have = q_.ins[i].have;
       for (const bool cut : {false, true}) {
         for (std::size_t d = 0; d < rule_.ins[i].size(); ++d) {
@@ -185,7 +214,8 @@ class Decider {
     switch (factor.kind) {
       case FactorKind::Pass:
       case FactorKind::Max:
-      case FactorKind::Min: break;
+      case FactorKind::Min:
+      case FactorKind::One: break;
       case FactorKind::Stat:
         if (q_.expands && !time_) break;
         return false;
@@ -234,9 +264,9 @@ class Decider {
   /// The price of bringing n elements, whole along this axis, from one factor to another.
   double moved(FactorOnAxis from, FactorOnAxis to, double n, bool free_in_time) const {
     if (from == to || from == kReplicate) return 0;
-    if (time_) return from == kThrough || free_in_time ? 0 : kImpossible;
+    if (time_) return from == kThrough || from == kRows || free_in_time ? 0 : kImpossible;
     const double others = others_of(n);
-    if (from == kThrough) return to == kReplicate ? 2 * others : others;
+    if (from == kThrough || from == kRows) return to == kReplicate ? 2 * others : others;
     return to >= 0 ? others / ranks_ : others;
   }
 
@@ -250,9 +280,13 @@ class Decider {
       const Undecided::Operand& in = q_.ins[i];
       FactorOnAxis to = kReplicate;
       if (candidate == kThrough) {
-        const bool linear = rule_.is_linear(static_cast<int>(i)) &&
-                            (rule_.linear == Linear::Joint || (on_axis_[i] == kThrough && !handed));
-        if (linear) to = kThrough, handed = true;
+        const bool sum = on_axis_[i] == kThrough || on_axis_[i] == kRows,
+                   linear = rule_.is_linear(static_cast<int>(i)) &&
+                            (rule_.linear == Linear::Joint || (sum && !handed));
+        if (linear) to = sum ? on_axis_[i] : kThrough, handed = true;
+      } else if (on_axis_[i] == kRows &&
+                 (candidate == kRows || rule_.reads_rows(static_cast<int>(i), candidate))) {
+        to = kRows;
       } else if (candidate >= 0 && has(rule_.ins[i], candidate)) {
         to = candidate;
       }
@@ -279,7 +313,9 @@ class Decider {
     FactorOnAxis on_axis = candidate;
     double cost = 0;
     if (candidate >= 0 && !in_result)
-      on_axis = rule_.reduces(candidate, static_cast<int>(r)) ? kThrough : kReplicate;
+      on_axis = !rule_.reduces(candidate, static_cast<int>(r))      ? kReplicate
+                : rule_.list[at(candidate)].kind == FactorKind::One ? kRows
+                                                                    : kThrough;
     if (candidate >= 0 && rule_.list[at(candidate)].kind == FactorKind::Stat) {
       // Two all-reduces of a number per row.
       const auto size = static_cast<double>(in_result ? rule_.list[at(candidate)].size : 1);
@@ -287,6 +323,7 @@ class Decider {
     }
     if (time_) return cost;  // nothing is moved along time
     if (q_.wanted[r] == nullptr || !q_.wanted[r]->firm) {
+      // What lies as Monoid::One is mostly read so.
       if (on_axis == kThrough && !q_.deferred) cost += others_of(n);
     } else {
       const Choice wanted = out_factors_[r][at(axis_)];

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "tessera/ir/factors.h"
+#include "tessera/ir/graph.h"
 #include "tessera/passes/axis_placements.h"
 #include "tessera/tensor/type.h"
 
@@ -15,7 +16,8 @@ namespace tessera {
 using Choice = std::int16_t;
 inline constexpr Choice kReplicate = -1;  // every rank computes all of it
 inline constexpr Choice kThrough = -2;    // hands sums through that are not finished
-using Choices = SmallVector<Choice, 8>;   // per axis
+inline constexpr Choice kRows = -4;  // the same of elements that are on one rank each: Monoid::One
+using Choices = SmallVector<Choice, 8>;  // per axis
 
 /// Per axis: the factor that the axis shards in a value with these dims and this placement;
 /// kReplicate if it shards none, kNoFactor if the rule has no such factor.
@@ -30,6 +32,8 @@ struct Undecided {
     AxisPlacements have;
     bool bound = false;          // a state where its use is read: what it has must stay
     bool whole_in_time = false;  // a batch input: all rows are there in every micro-batch
+    ValueId rows_of =
+        {};  // where it lies as Monoid::One: the value that says on which rank what is
   };
   struct WantedPlacement {
     AxisPlacements on_axes;
@@ -37,7 +41,8 @@ struct Undecided {
   };
 
   const Factors* rule = nullptr;
-  bool expands = false;  // stat factors may be sharded
+  bool expands = false;          // stat factors may be sharded
+  std::uint32_t zero_where = 0;  // OpDef::zero_where
   std::vector<Operand> ins;
   std::vector<const TensorType*> outs;
   std::vector<const WantedPlacement*> wanted;  // per result, or nullptr
@@ -66,5 +71,9 @@ NodeDecision decide(const Undecided& undecided, const Axes& axes);
 AxisPlacements required(const Undecided& undecided, const Choices& choices, int i,
                         const Axes& axes);
 AxisPlacements natural(const Factors& rule, const Choices& choices, int r, const Axes& axes);
+
+/// What says on which rank the elements of results are, where they lie as Monoid::One: the first
+/// operand of an op that makes such, or what says so of operands that are handed through.
+ValueId rows_of(const Undecided& undecided, const Choices& choices, const ValueIds& operands);
 
 }  // namespace tessera

@@ -146,6 +146,7 @@ void MoveSpace::expand(const View& at) {
       add(at, MoveKind::Slice, axis, -1, d, 0, after);
     }
     for (const Monoid monoid : problem_.monoids) {
+      if (monoid == Monoid::One) continue;  // which elements a rank has to hold is not known here
       after[a] = {partial_placement(monoid)};
       const bool alike = std::all_of(at.partial.begin(), at.partial.end(), [&](const int other) {
         return at.on_axes[static_cast<std::size_t>(other)] == after[a];

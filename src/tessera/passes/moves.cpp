@@ -86,11 +86,11 @@ void Moves::gather(const Names& axes, int dim) {
 
 void Moves::reduce(const Names& axes) {
   add(kAllReduce, moved(sharding(), axes, -1),
-      {join(axes, "."), std::string(to_text(sharding().partial[0].monoid))});
+      {join(axes, "."), std::string(to_text(combining(sharding().partial[0].monoid)))});
 }
 
 void Moves::scatter(const Names& axes, int dim) {
-  const std::string monoid = std::string(to_text(sharding().partial[0].monoid));
+  const std::string monoid = std::string(to_text(combining(sharding().partial[0].monoid)));
   if (even(here().type.shape[dim], axes))
     return add(kReduceScatter, moved(sharding(), axes, dim),
                {join(axes, "."), std::int64_t{dim}, monoid});

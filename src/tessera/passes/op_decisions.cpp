@@ -121,8 +121,7 @@ void require_sums(const Sharding& pin, const TensorType& type, std::string_view 
 }
 
 bool may_shard(const OpDef& op, FactorKind kind) {
-  return kind == FactorKind::Pass || kind == FactorKind::Max || kind == FactorKind::Min ||
-         (kind == FactorKind::Stat && op.expand != nullptr);
+  return kind != FactorKind::Whole && (kind != FactorKind::Stat || op.expand != nullptr);
 }
 
 OpDecisions::OpDecisions(const Graph& graph, const Strategy& strategy, const Axes& axes) {

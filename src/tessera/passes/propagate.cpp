@@ -28,6 +28,7 @@ struct PlacedValue {
   Value value;
   AxisPlacements on_axes;
   const Node* use = nullptr;  // that it is read through: a state
+  ValueId rows_of = {};       // Undecided::Operand::rows_of
 };
 using PlacedValues = std::vector<PlacedValue>;
 using ResultDemands = std::vector<const Demand*>;  // of each result of a node; nullptr: none
@@ -118,10 +119,7 @@ void Propagation::leaf(NodeId id) {
   if (node.op == &kState) on_axes = places_.of(path_of(node)).home;
   if (node.op == &kBatch) {
     check_microbatches(id);
-    on_axes = places_.batch(node);
-    for (int a = 0; a < axes_.count(); ++a) {
-      if (axes_.is_time(a)) on_axes[at(a)] = kWhole;  // stored whole, cut where it is read
-    }
+    on_axes = places_.stored_batch(node);
   }
   node.results[0].placement = axes_.write(on_axes, node.type().ndim());
   kept_[{id, 0}] = {placed_.copy(std::move(node), {})[0], on_axes};
@@ -148,7 +146,8 @@ Undecided Propagation::undecided_of(NodeId id, const PlacedValues& ins) const {
   out.parts = node.phase == Phase::Forward;
   for (std::size_t i = 0; i < ins.size(); ++i) {
     const Node& source = graph_.node(node.inputs[i].node);
-    Undecided::Operand in{&graph_.type(node.inputs[i]), ins[i].on_axes};
+    Undecided::Operand in{
+        .type = &graph_.type(node.inputs[i]), .have = ins[i].on_axes, .rows_of = ins[i].rows_of};
     check(source.op != &kState || node.phase == Phase::Update,
           "a state is read without a use: ", describing(graph_, id));
     if (source.op == &kUse) {
@@ -184,7 +183,7 @@ void Propagation::visit(NodeId id) {
       undecided.deferred = true;
       demands[0] = &mirrored;
     } else if (!primal.op->traits.leaf) {
-      mirrored = {without_partials(kept_[node.cotangent->of].on_axes),
+      mirrored = {with_rows_alone(kept_[node.cotangent->of].on_axes),
                   node.cotangent->final ? Firmness::Hard : Firmness::Hint};
       demands[0] = &mirrored;
     }
@@ -200,8 +199,10 @@ void Propagation::visit(NodeId id) {
     undecided.inherited = &from_other;
   }
   PlacedValues results = place(node, ins, undecided, demands, &choices_[at(id)]);
-  for (int r = 0; r < static_cast<int>(results.size()); ++r)
+  for (int r = 0; r < static_cast<int>(results.size()); ++r) {
+    results[at(r)].rows_of = rows_of(undecided, choices_[at(id)], node.inputs);
     kept_[{id, r}] = accumulating({id, r}, results[at(r)]);
+  }
 }
 
 /// An accumulator of micro-batches, sharded as the strategy says.
@@ -230,6 +231,7 @@ PlacedValues Propagation::place(const Node& node, const PlacedValues& ins, Undec
                                 const ResultDemands& demands, Choices* chosen) {
   const Factors& rule = *undecided.rule;
   undecided.expands = node.op->expand != nullptr;
+  undecided.zero_where = node.op->zero_where;
   std::vector<Undecided::WantedPlacement> wanted(demands.size());
   for (std::size_t r = 0; r < demands.size(); ++r) {
     undecided.outs.push_back(&node.results[r].type);
@@ -331,8 +333,11 @@ AxisPlacements Propagation::settled(const AxisPlacements& natural, const Demand*
   AxisPlacements out = natural;
   for (int a = 0; a < axes_.count(); ++a) {
     AxisPlacement& on_axis = out[at(a)];
-    if (axes_.is_time(a)) continue;
-    if (demand->firmness == Firmness::Hard || is_partial(on_axis)) on_axis = demand->on_axes[at(a)];
+    const AxisPlacement wanted = demand->on_axes[at(a)];
+    if (axes_.is_time(a) || on_axis == wanted) continue;
+    const bool can_be_made = wanted != kPartialOne;
+    if (is_partial(on_axis) || (can_be_made && demand->firmness == Firmness::Hard))
+      on_axis = can_be_made ? wanted : kWhole;
   }
   return out;
 }

@@ -1,6 +1,7 @@
 #include "tessera/passes/state_places.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "tessera/ir/builder.h"
 #include "tessera/ir/op_paths.h"
@@ -120,6 +121,17 @@ AxisPlacements StatePlaces::batch(const Node& node) const {
   for (int d = 0; d < type.ndim() && d < static_cast<int>(strategy_.batch.size()); ++d)
     sharding.dims[static_cast<std::size_t>(d)] = strategy_.batch[static_cast<std::size_t>(d)];
   return axes_.read(sharding);
+}
+
+AxisPlacements StatePlaces::stored_batch(const Node& node) const {
+  AxisPlacements out = batch(node);
+  AxisPlacement in_time = kWhole;
+  for (int a = 0; a < axes_.count(); ++a) {
+    AxisPlacement& on_axis = out[static_cast<std::size_t>(a)];
+    if (axes_.is_time(a)) in_time = std::exchange(on_axis, kWhole);
+    if (in_time >= 0 && on_axis == in_time) on_axis = kWhole;
+  }
+  return out;
 }
 
 }  // namespace tessera

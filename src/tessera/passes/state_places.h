@@ -20,6 +20,8 @@ class StatePlaces {
   /// A batch input, with its axes of time: they cut it where it is read. Pinned by its name, or as
   /// all are.
   AxisPlacements batch(const Node& node) const;
+  /// The same as it is stored: whole in time, and along what cuts it after time.
+  AxisPlacements stored_batch(const Node& node) const;
   /// The placements of one state, looked up by its path.
   struct Places {
     AxisPlacements use;          // as forward and backward read it

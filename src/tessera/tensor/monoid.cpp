@@ -7,7 +7,7 @@
 namespace tessera {
 
 namespace {
-constexpr std::array<std::string_view, 3> kMonoidNames = {"sum", "max", "min"};
+constexpr std::array<std::string_view, 4> kMonoidNames = {"sum", "max", "min", "one"};
 }  // namespace
 
 std::string_view to_text(Monoid monoid) { return kMonoidNames[static_cast<std::size_t>(monoid)]; }

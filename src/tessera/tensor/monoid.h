@@ -9,9 +9,14 @@
 
 namespace tessera {
 
-enum class Monoid : std::uint8_t { Sum, Max, Min };
+/// One: each element is on one rank, and the others hold zeros: a sum of which nothing has to be
+/// finished before it is read.
+enum class Monoid : std::uint8_t { Sum, Max, Min, One };
 
-/// "sum", "max", "min".
+/// How ranks combine such a value: that of One is a sum.
+constexpr Monoid combining(Monoid monoid) { return monoid == Monoid::One ? Monoid::Sum : monoid; }
+
+/// "sum", "max", "min", "one".
 std::string_view to_text(Monoid monoid);
 /// Reads what to_text writes. Errors: any other name.
 Monoid parse_monoid(std::string_view name);
@@ -20,7 +25,7 @@ Monoid parse_monoid(std::string_view name);
 template <typename T>
 constexpr T identity_of(Monoid monoid) {
   using Limits = std::numeric_limits<T>;
-  if (monoid == Monoid::Sum) return T{};
+  if (combining(monoid) == Monoid::Sum) return T{};
   if constexpr (Limits::has_infinity) {
     return monoid == Monoid::Max ? -Limits::infinity() : Limits::infinity();
   } else {

@@ -1,4 +1,4 @@
-#include "tessera/device/cpu/tile_unit.h"
+#include "tessera/gemm/tile_unit.h"
 
 namespace tessera::cpu {
 

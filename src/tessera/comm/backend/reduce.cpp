@@ -91,10 +91,11 @@ void reduce_as(std::span<const void* const> ins, std::int64_t in_at, std::span<v
 void reduce(DType dtype, Monoid monoid, std::span<const void* const> ins, std::int64_t in_at,
             std::span<void* const> outs, std::int64_t out_at, std::int64_t count) {
   const auto as = [&]<typename Number>(Number) {
-    switch (monoid) {
+    switch (combining(monoid)) {
       case Monoid::Sum: return reduce_as<Number, Monoid::Sum>(ins, in_at, outs, out_at, count);
       case Monoid::Max: return reduce_as<Number, Monoid::Max>(ins, in_at, outs, out_at, count);
       case Monoid::Min: return reduce_as<Number, Monoid::Min>(ins, in_at, outs, out_at, count);
+      case Monoid::One: break;  // it combines as a sum
     }
   };
   switch (dtype) {

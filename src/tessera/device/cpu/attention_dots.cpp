@@ -8,10 +8,10 @@
 
 #include <cstring>
 
-#include "tessera/device/cpu/dot_pairs.h"
-#include "tessera/device/cpu/intrinsics.h"
-#include "tessera/device/cpu/sums.h"
-#include "tessera/device/cpu/tile_unit.h"
+#include "tessera/gemm/dot_pairs.h"
+#include "tessera/gemm/intrinsics.h"
+#include "tessera/gemm/sums.h"
+#include "tessera/gemm/tile_unit.h"
 
 namespace tessera::cpu {
 

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "tessera/device/cpu/lines_ahead.h"
+#include "tessera/gemm/lines_ahead.h"
 
 namespace tessera::cpu {
 

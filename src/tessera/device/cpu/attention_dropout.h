@@ -11,7 +11,7 @@
 #include "tessera/base/philox.h"
 #include "tessera/device/cpu/attention_call.h"
 #include "tessera/device/cpu/vector_philox_blocks.h"
-#include "tessera/device/cpu/vector_product.h"
+#include "tessera/gemm/vector_product.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "tessera/device/cpu/attention_call.h"
-#include "tessera/device/cpu/vector_targets.h"
+#include "tessera/gemm/vector_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/device/cpu/attention_few.cpp"

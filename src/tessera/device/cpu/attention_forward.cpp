@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "tessera/device/cpu/attention_call.h"
-#include "tessera/device/cpu/vector_targets.h"
+#include "tessera/gemm/vector_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/device/cpu/attention_forward.cpp"

@@ -10,10 +10,10 @@
 
 #include "hwy/cache_control.h"
 #include "tessera/device/cpu/attention_call.h"
-#include "tessera/device/cpu/lines_ahead.h"
 #include "tessera/device/cpu/vector_load.h"
 #include "tessera/device/cpu/vector_math.h"
-#include "tessera/device/cpu/vector_product.h"
+#include "tessera/gemm/lines_ahead.h"
+#include "tessera/gemm/vector_product.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {

@@ -15,10 +15,10 @@
 #include "tessera/device/cpu/isa.h"
 #include "tessera/device/cpu/kernels.h"
 #include "tessera/device/cpu/offload_file.h"
-#include "tessera/device/cpu/onednn.h"
 #include "tessera/device/cpu/packed.h"
 #include "tessera/device/cpu/strides.h"
 #include "tessera/device/cpu/widened.h"
+#include "tessera/gemm/onednn.h"
 
 namespace tessera {
 

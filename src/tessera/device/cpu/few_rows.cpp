@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "tessera/device/cpu/matmul.h"
-#include "tessera/device/cpu/vector_targets.h"
+#include "tessera/gemm/vector_targets.h"
 #include "tessera/ops/matmul.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -6,8 +6,8 @@
 
 #include "hwy/targets.h"
 #include "tessera/device/compiled.h"
-#include "tessera/device/cpu/onednn.h"
-#include "tessera/device/cpu/tile_unit.h"
+#include "tessera/gemm/onednn.h"
+#include "tessera/gemm/tile_unit.h"
 
 namespace tessera::cpu {
 
@@ -52,6 +52,13 @@ void cap_highway(Isa isa) {
 #endif
 }
 
+OnednnLevel onednn_level(Isa isa) {
+  return isa == Isa::Baseline ? OnednnLevel::Sse41
+         : isa == Isa::Avx2   ? OnednnLevel::Avx2
+         : isa == Isa::Avx512 ? OnednnLevel::Avx512
+                              : OnednnLevel::Any;
+}
+
 }  // namespace
 
 /// Packed weights are a second and a third copy of the weights for the length of the micro-batch
@@ -72,7 +79,8 @@ void cap_libraries(Isa isa) {
   const std::lock_guard lock(mutex);
   if (!capped) {
     cap_highway(wanted);
-    cap_onednn(wanted);
+    require(cap_onednn(onednn_level(wanted)), "oneDNN cannot be capped at ", to_text(wanted),
+            ": it has already run in this process; make a device first");
     capped = wanted;
   }
   require(*capped == wanted, "a device of instruction set ", to_text(isa),

@@ -5,6 +5,7 @@
 
 #include "tessera/device/cpu/attention.h"
 #include "tessera/device/cpu/few_rows.h"
+#include "tessera/device/cpu/grouped.h"
 #include "tessera/device/cpu/matmul.h"
 #include "tessera/device/cpu/packed.h"
 #include "tessera/device/cpu/vector.h"
@@ -23,8 +24,8 @@ std::span<const KernelEntry> kernel_list() {
   static const std::vector<KernelEntry> all = [] {
     std::vector<KernelEntry> out;
     for (const std::span<const KernelEntry> family :
-         {packed_kernels(), few_rows_kernels(), matmul_kernels(), attention_kernels(),
-          vector_kernels()}) {
+         {packed_kernels(), few_rows_kernels(), matmul_kernels(), grouped_kernels(),
+          attention_kernels(), vector_kernels()}) {
       out.insert(out.end(), family.begin(), family.end());
     }
     return out;

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "tessera/base/round_up.h"
-#include "tessera/device/cpu/dot_gemm.h"
 #include "tessera/device/cpu/grain.h"
-#include "tessera/device/cpu/onednn.h"
-#include "tessera/device/cpu/panels.h"
-#include "tessera/device/cpu/tile_gemm.h"
+#include "tessera/gemm/dot_gemm.h"
+#include "tessera/gemm/onednn.h"
+#include "tessera/gemm/panels.h"
+#include "tessera/gemm/tile_gemm.h"
 #include "tessera/ops/matmul.h"
 
 namespace tessera::cpu {

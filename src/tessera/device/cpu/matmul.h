@@ -6,7 +6,7 @@
 #include <span>
 
 #include "tessera/device/cpu/kernels.h"
-#include "tessera/device/cpu/onednn.h"
+#include "tessera/gemm/onednn.h"
 
 namespace tessera::cpu {
 

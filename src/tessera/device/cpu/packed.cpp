@@ -6,7 +6,7 @@
 
 #include "tessera/base/round_up.h"
 #include "tessera/device/cpu/matmul.h"
-#include "tessera/device/cpu/tile_gemm.h"
+#include "tessera/gemm/tile_gemm.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/pack.h"
 

@@ -1,6 +1,6 @@
 #include "tessera/device/cpu/vector_convert.h"
 
-#include "tessera/device/cpu/vector_targets.h"
+#include "tessera/gemm/vector_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/device/cpu/vector_convert.cpp"

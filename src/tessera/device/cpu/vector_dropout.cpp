@@ -3,7 +3,7 @@
 
 #include "tessera/device/cpu/vector_families.h"
 #include "tessera/device/cpu/vector_philox.h"
-#include "tessera/device/cpu/vector_targets.h"
+#include "tessera/gemm/vector_targets.h"
 #include "tessera/ops/random.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -2,7 +2,7 @@
 #include <cstring>
 
 #include "tessera/device/cpu/vector_families.h"
-#include "tessera/device/cpu/vector_targets.h"
+#include "tessera/gemm/vector_targets.h"
 #include "tessera/ops/index_ops.h"
 
 #undef HWY_TARGET_INCLUDE

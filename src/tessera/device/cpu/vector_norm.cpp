@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "tessera/device/cpu/vector_families.h"
-#include "tessera/device/cpu/vector_targets.h"
+#include "tessera/gemm/vector_targets.h"
 #include "tessera/ops/norm.h"
 #include "tessera/ops/reduce.h"
 

@@ -4,7 +4,7 @@
 
 #include "tessera/device/cpu/vector_convert.h"
 #include "tessera/device/cpu/vector_families.h"
-#include "tessera/device/cpu/vector_targets.h"
+#include "tessera/gemm/vector_targets.h"
 #include "tessera/ops/optimizer_ops.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -5,7 +5,7 @@
 #include "tessera/device/cpu/vector_convert.h"
 #include "tessera/device/cpu/vector_families.h"
 #include "tessera/device/cpu/vector_parallel.h"
-#include "tessera/device/cpu/vector_targets.h"
+#include "tessera/gemm/vector_targets.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/sum_squares.h"
 #include "tessera/tensor/monoid.h"

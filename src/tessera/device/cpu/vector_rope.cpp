@@ -4,7 +4,7 @@
 
 #include "tessera/device/cpu/vector_families.h"
 #include "tessera/device/cpu/vector_parallel.h"
-#include "tessera/device/cpu/vector_targets.h"
+#include "tessera/gemm/vector_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/device/cpu/vector_rope.cpp"

@@ -7,7 +7,7 @@
 #include "tessera/device/cpu/vector_families.h"
 #include "tessera/device/cpu/vector_parallel.h"
 #include "tessera/device/cpu/vector_softmax.h"
-#include "tessera/device/cpu/vector_targets.h"
+#include "tessera/gemm/vector_targets.h"
 #include "tessera/ops/softmax.h"
 
 #undef HWY_TARGET_INCLUDE

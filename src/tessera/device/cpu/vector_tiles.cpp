@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "tessera/device/cpu/vector_targets.h"
+#include "tessera/gemm/vector_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "tessera/device/cpu/vector_tiles.cpp"

@@ -5,7 +5,7 @@
 
 #include "tessera/device/cpu/vector_families.h"
 #include "tessera/device/cpu/vector_parallel.h"
-#include "tessera/device/cpu/vector_targets.h"
+#include "tessera/gemm/vector_targets.h"
 #include "tessera/ops/top_k.h"
 
 #undef HWY_TARGET_INCLUDE

@@ -66,7 +66,8 @@ inline double one_per_element(const OpCall& c) { return static_cast<double>(c.ou
 
 template <typename F>
 constexpr OpDef unary_op(std::string_view name, std::string_view doc,
-                         Factors (*factors)(const OpCall&), void (*grad)(GradCall&)) {
+                         Factors (*factors)(const OpCall&), void (*grad)(GradCall&),
+                         std::uint32_t zero_where = 0) {
   OpDef op;
   op.name = name;
   op.doc = doc;
@@ -76,13 +77,15 @@ constexpr OpDef unary_op(std::string_view name, std::string_view doc,
   op.flops = one_per_element;
   op.reference = {unary_reference<F>, unary_reference<F>};
   op.in_place[0] = {0, 0};
+  op.zero_where = zero_where;
   op.traits.elementwise = true;
   return op;
 }
 
 template <typename F>
 constexpr OpDef binary_op(std::string_view name, std::string_view doc,
-                          Factors (*factors)(const OpCall&), void (*grad)(GradCall&)) {
+                          Factors (*factors)(const OpCall&), void (*grad)(GradCall&),
+                          std::uint32_t zero_where = 0) {
   OpDef op;
   op.name = name;
   op.doc = doc;
@@ -92,6 +95,7 @@ constexpr OpDef binary_op(std::string_view name, std::string_view doc,
   op.flops = one_per_element;
   op.reference = {binary_reference<F>, binary_reference<F>};
   op.in_place = {InPlace{0, 0}, InPlace{0, 1}};  // where the operand has the result's shape
+  op.zero_where = zero_where;
   op.traits.elementwise = true;
   return op;
 }

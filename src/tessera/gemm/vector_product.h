@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <utility>
 
-#include "tessera/device/cpu/fma_block.h"
-#include "tessera/device/cpu/lines_ahead.h"
+#include "tessera/gemm/fma_block.h"
+#include "tessera/gemm/lines_ahead.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace tessera::cpu::HWY_NAMESPACE {

@@ -9,8 +9,8 @@
 #include <type_traits>
 
 #include "tessera/base/round_up.h"
-#include "tessera/device/cpu/gemm_shape.h"
-#include "tessera/device/cpu/tile_unit.h"
+#include "tessera/gemm/gemm_shape.h"
+#include "tessera/gemm/tile_unit.h"
 
 namespace tessera::cpu {
 

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "tessera/device/cpu/gemm_shape.h"
+#include "tessera/gemm/gemm_shape.h"
 
 namespace tessera::cpu {
 
@@ -17,6 +17,7 @@ class PanelGemm {
   using In = float;
   using Out = float;
   static constexpr std::string_view kMatmulName = "hwy:matmul";
+  static constexpr std::string_view kGroupedName = "hwy:grouped";
   static constexpr bool kReadsRowsInPlace = false;  // those of A that lie along the contraction
   static constexpr std::int64_t kRowGrain = 6, kColumnGrain = 16;  // how parts are cut
 

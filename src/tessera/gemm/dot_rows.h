@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <cstring>
 
-#include "tessera/device/cpu/lines_ahead.h"
-#include "tessera/device/cpu/sums.h"
-#include "tessera/device/cpu/tile_unit.h"
+#include "tessera/gemm/lines_ahead.h"
+#include "tessera/gemm/sums.h"
+#include "tessera/gemm/tile_unit.h"
 
 namespace tessera::cpu {
 

@@ -1,4 +1,4 @@
-#include "tessera/device/cpu/onednn.h"
+#include "tessera/gemm/onednn.h"
 
 #include <sys/mman.h>
 
@@ -112,16 +112,14 @@ std::string onednn_version() {
               ")");
 }
 
-void cap_onednn(Isa isa) {
+bool cap_onednn(OnednnLevel level) {
 #if defined(__x86_64__)
-  const dnnl::cpu_isa most = isa == Isa::Baseline ? dnnl::cpu_isa::sse41
-                             : isa == Isa::Avx2   ? dnnl::cpu_isa::avx2
-                             : isa == Isa::Avx512 ? dnnl::cpu_isa::avx512_core
-                                                  : kAnyIsa;
-  require(dnnl::set_max_cpu_isa(most) == dnnl::status::success, "oneDNN cannot be capped at ",
-          to_text(isa), ": it has already run in this process; make a device first");
+  constexpr dnnl::cpu_isa kLevels[] = {dnnl::cpu_isa::sse41, dnnl::cpu_isa::avx2,
+                                       dnnl::cpu_isa::avx512_core, kAnyIsa};
+  return dnnl::set_max_cpu_isa(kLevels[static_cast<std::size_t>(level)]) == dnnl::status::success;
 #else
-  (void)isa;
+  (void)level;
+  return true;
 #endif
 }
 

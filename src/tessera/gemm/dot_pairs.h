@@ -7,9 +7,9 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "tessera/device/cpu/gemm_shape.h"
-#include "tessera/device/cpu/intrinsics.h"
-#include "tessera/device/cpu/tile_unit.h"
+#include "tessera/gemm/gemm_shape.h"
+#include "tessera/gemm/intrinsics.h"
+#include "tessera/gemm/tile_unit.h"
 
 namespace tessera::cpu {
 

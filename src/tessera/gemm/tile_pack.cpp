@@ -1,11 +1,11 @@
-#include "tessera/device/cpu/tile_pack.h"
+#include "tessera/gemm/tile_pack.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 
 #include <algorithm>
 
-#include "tessera/device/cpu/intrinsics.h"
-#include "tessera/device/cpu/transpose.h"
+#include "tessera/gemm/intrinsics.h"
+#include "tessera/gemm/transpose.h"
 
 namespace tessera::cpu {
 

@@ -6,17 +6,19 @@
 #include <memory>
 #include <string_view>
 
-#include "tessera/device/cpu/gemm_shape.h"
-#include "tessera/device/isa.h"
+#include "tessera/gemm/gemm_shape.h"
 
 namespace tessera::cpu {
 
 /// "2.6.3 (52b5f107)": that of the shared library that is loaded.
 std::string onednn_version();
 
-/// The most that products of this process use from now on; before the first one is made.
-/// Errors: Fault::Usage: the library has fixed its level already.
-void cap_onednn(Isa isa);
+/// Levels of x86 processors that oneDNN tells apart, as far as it matters here.
+enum class OnednnLevel : std::uint8_t { Sse41, Avx2, Avx512, Any };
+
+/// The most that products of this process use from now on; before the first one is made. False: the
+/// library has fixed its level already.
+bool cap_onednn(OnednnLevel level);
 
 enum class Weights { Plain, Packed };  // Packed: B lies in a form of oneDNN's own, written by pack
 
@@ -27,6 +29,7 @@ class Gemm {
   using In = float;
   using Out = float;
   static constexpr std::string_view kMatmulName = "onednn:matmul";
+  static constexpr std::string_view kGroupedName = "onednn:grouped";
 
   explicit Gemm(const GemmShape& shape, Weights weights = Weights::Plain);
   Gemm(Gemm&&) noexcept;

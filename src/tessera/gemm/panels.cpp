@@ -1,17 +1,17 @@
-#include "tessera/device/cpu/panels.h"
+#include "tessera/gemm/panels.h"
 
 #include <algorithm>
 #include <cstring>
 
-#include "tessera/device/cpu/gemm_blocks.h"
-#include "tessera/device/cpu/vector_targets.h"
+#include "tessera/gemm/gemm_blocks.h"
+#include "tessera/gemm/vector_targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "tessera/device/cpu/panels.cpp"
+#define HWY_TARGET_INCLUDE "tessera/gemm/panels.cpp"
 #include "hwy/cache_control.h"
 #include "hwy/foreach_target.h"
 #include "hwy/highway.h"
-#include "tessera/device/cpu/vector_product.h"
+#include "tessera/gemm/vector_product.h"
 
 // A panel of B is two vectors wide and lies [depth][columns]: it stays in the first cache while
 // all packed rows of A pass, which stay in the second. The packed columns of B are in the last. A

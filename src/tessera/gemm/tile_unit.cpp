@@ -1,4 +1,4 @@
-#include "tessera/device/cpu/tile_unit.h"
+#include "tessera/gemm/tile_unit.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 #include <cpuid.h>

@@ -22,9 +22,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "tessera/device/cpu/gemm_blocks.h"
-#include "tessera/device/cpu/gemm_shape.h"
-#include "tessera/device/cpu/tile_unit.h"
+#include "tessera/gemm/gemm_blocks.h"
+#include "tessera/gemm/gemm_shape.h"
+#include "tessera/gemm/tile_unit.h"
 
 namespace tessera::cpu {
 
@@ -37,6 +37,7 @@ class TileGemm {
   using In = InType;    // float or Bf16
   using Out = OutType;  // the same
   static constexpr std::string_view kMatmulName = "amx:matmul";
+  static constexpr std::string_view kGroupedName = "amx:grouped";
   static constexpr bool kReadsRowsInPlace = false;  // those of A that lie along the contraction
   static constexpr std::int64_t kRowGrain = 16, kColumnGrain = 16;  // of a tile
 

@@ -5,8 +5,8 @@
 
 #include <cstdint>
 
-#include "tessera/device/cpu/intrinsics.h"
-#include "tessera/device/cpu/tile_unit.h"
+#include "tessera/gemm/intrinsics.h"
+#include "tessera/gemm/tile_unit.h"
 
 namespace tessera::cpu {
 

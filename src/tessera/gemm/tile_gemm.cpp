@@ -1,4 +1,4 @@
-#include "tessera/device/cpu/tile_gemm.h"
+#include "tessera/gemm/tile_gemm.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -6,9 +6,9 @@
 #include <type_traits>
 
 #include "tessera/base/error.h"
-#include "tessera/device/cpu/block_passes.h"
-#include "tessera/device/cpu/tile_multiply.h"
-#include "tessera/device/cpu/tile_pack.h"
+#include "tessera/gemm/block_passes.h"
+#include "tessera/gemm/tile_multiply.h"
+#include "tessera/gemm/tile_pack.h"
 
 namespace tessera::cpu {
 

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "tessera/device/cpu/tile_pack.h"
-#include "tessera/device/cpu/tile_unit.h"
+#include "tessera/gemm/tile_pack.h"
+#include "tessera/gemm/tile_unit.h"
 
 namespace tessera::cpu {
 

@@ -8,10 +8,10 @@
 #include <type_traits>
 
 #include "tessera/base/error.h"
-#include "tessera/device/cpu/gemm_blocks.h"
-#include "tessera/device/cpu/gemm_shape.h"
-#include "tessera/device/cpu/sums.h"
-#include "tessera/device/cpu/tile_unit.h"
+#include "tessera/gemm/gemm_blocks.h"
+#include "tessera/gemm/gemm_shape.h"
+#include "tessera/gemm/sums.h"
+#include "tessera/gemm/tile_unit.h"
 
 namespace tessera::cpu {
 

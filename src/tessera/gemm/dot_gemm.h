@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "tessera/device/cpu/gemm_blocks.h"
-#include "tessera/device/cpu/gemm_shape.h"
+#include "tessera/gemm/gemm_blocks.h"
+#include "tessera/gemm/gemm_shape.h"
 
 namespace tessera::cpu {
 
@@ -27,6 +27,7 @@ class DotGemm {
   using In = Bf16;
   using Out = OutType;  // float or Bf16
   static constexpr std::string_view kMatmulName = "avx512-bf16:matmul";
+  static constexpr std::string_view kGroupedName = "avx512-bf16:grouped";
   static constexpr bool kReadsRowsInPlace = true;  // those of A, as above
   static constexpr std::int64_t kRowGrain = 16, kColumnGrain = 16;
 

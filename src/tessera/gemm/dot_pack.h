@@ -8,8 +8,8 @@
 #include <cstdint>
 
 #include "tessera/base/round_up.h"
-#include "tessera/device/cpu/gemm_shape.h"
-#include "tessera/device/cpu/sums.h"
+#include "tessera/gemm/gemm_shape.h"
+#include "tessera/gemm/sums.h"
 
 namespace tessera::cpu {
 

@@ -1,13 +1,13 @@
-#include "tessera/device/cpu/dot_pack.h"
+#include "tessera/gemm/dot_pack.h"
 
 #if defined(__x86_64__) && defined(__linux__)
 
 #include <algorithm>
 
-#include "tessera/device/cpu/dot_pairs.h"
-#include "tessera/device/cpu/intrinsics.h"
-#include "tessera/device/cpu/tile_unit.h"
-#include "tessera/device/cpu/transpose.h"
+#include "tessera/gemm/dot_pairs.h"
+#include "tessera/gemm/intrinsics.h"
+#include "tessera/gemm/tile_unit.h"
+#include "tessera/gemm/transpose.h"
 
 namespace tessera::cpu {
 

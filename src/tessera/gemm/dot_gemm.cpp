@@ -1,4 +1,4 @@
-#include "tessera/device/cpu/dot_gemm.h"
+#include "tessera/gemm/dot_gemm.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -6,11 +6,11 @@
 #include <type_traits>
 
 #include "tessera/base/error.h"
-#include "tessera/device/cpu/block_passes.h"
-#include "tessera/device/cpu/dot_pack.h"
-#include "tessera/device/cpu/dot_rows.h"
-#include "tessera/device/cpu/lines_ahead.h"
-#include "tessera/device/cpu/tile_unit.h"
+#include "tessera/gemm/block_passes.h"
+#include "tessera/gemm/dot_pack.h"
+#include "tessera/gemm/dot_rows.h"
+#include "tessera/gemm/lines_ahead.h"
+#include "tessera/gemm/tile_unit.h"
 
 namespace tessera::cpu {
 
