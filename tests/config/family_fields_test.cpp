@@ -19,6 +19,11 @@ struct OtherValue {
 };
 constexpr OtherValue kOtherValues[] = {
     {"layers", "3"},
+    {"num-experts", "4"},
+    {"moe-router-topk", "1"},
+    {"moe-router-pre-softmax", "true"},
+    {"moe-aux-loss-coeff", "0.5"},
+    {"moe-z-loss-coeff", "0.5"},
     {"decoder-layers", "3"},
     {"decoder-heads", "2"},
     {"decoder-ffn-width", "44"},

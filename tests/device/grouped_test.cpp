@@ -1,6 +1,6 @@
 /// Products of rows by groups: against plain loops, however the rows are spread over the groups.
 
-#include "tessera/ops/grouped.h"
+#include "tessera/ops/matmul.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@ configure() { # NAME FLAG...
   "$cmake" -G Ninja -S "$sources" -B "$folder/$1" -DTESSERA_TESTS=OFF -DTESSERA_INSTALL=OFF "${@:2}" >"$folder/$1.log" 2>&1
 }
 # The compilations of the device in NAME: the source, and what is left out of it.
-compilations() { ninja -C "$folder/$1" -t commands tessera_device | sed -n 's/.* -c .*\/src\/tessera\/device\/\(.*\)$/\1 &/p'; }
+compilations() { ninja -C "$folder/$1" -t commands tessera_device | sed -n 's/.* -c .*\/src\/tessera\/\(\(device\|gemm\)\/.*\)$/\1 &/p'; }
 
 has() { for flag; do grep -qw "$flag" /proc/cpuinfo || return 1; done; }
 if has avx512f avx512bw avx512dq avx512vl avx512cd; then left=HWY_AVX2
@@ -22,8 +22,8 @@ compilations native >"$folder/native.txt"
 [ "$(wc -l <"$folder/native.txt")" -gt 20 ] || wrong "the device has few files: $(cut -d' ' -f1 "$folder/native.txt")"
 while read -r file command; do
   once_per_level=no left_out=no
-  ! grep -q 'foreach_target\.h' "$sources/src/tessera/device/$file" || once_per_level=yes
-  [ "$file" != cpu/compiled.cpp ] || once_per_level=yes  # which tells what is there
+  ! grep -q 'foreach_target\.h' "$sources/src/tessera/$file" || once_per_level=yes
+  [ "$file" != device/cpu/compiled.cpp ] || once_per_level=yes  # which tells what is there
   [[ "$command" != *TESSERA_LEFT_OUT* ]] || left_out=yes
   [ $once_per_level = $left_out ] || wrong "$file: once per level $once_per_level, but what is left out is told: $left_out"
   [ $left_out = no ] || [[ "${command//\"/}" == *"-DTESSERA_LEFT_OUT=$left "* ]] || wrong "$file does not leave out $left: $command"

@@ -80,4 +80,10 @@ inline ParallelConfig parallel_of(std::int64_t dp, std::int64_t tp, std::int64_t
           .micro_batches = micro_batches};
 }
 
+/// Experts over `n` neighbours along dp.
+inline ParallelConfig experts(std::int64_t n, ParallelConfig out) {
+  out.experts = n;
+  return out;
+}
+
 }  // namespace tessera

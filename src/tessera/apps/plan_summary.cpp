@@ -158,9 +158,13 @@ std::string next_text(const RunConfig& config) {
 
 std::string plan_summary(const PlanReport& r, const RunConfig& config) {
   const bool many = r.mesh.devices > 1;
-  std::string out = line_of("model", model_text(config, false)) +
-                    line_of("parameters", grouped(r.parameters)) +
-                    line_of("on", devices_text(config));
+  std::string out =
+      line_of("model", model_text(config, false)) +
+      line_of("parameters",
+              text(grouped(r.parameters),
+                   r.experts > 0 ? text(", of which a token reads ", grouped(r.active_parameters))
+                                 : "")) +
+      line_of("on", devices_text(config));
   if (const std::string use = use_text(r, config.parallel); !use.empty())
     out += line_of("plan", use);
   if (r.pipeline)

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "tessera/config/fields/adapters.h"
+#include "tessera/config/fields/experts.h"
 #include "tessera/config/fields/machine.h"
 #include "tessera/config/fields/model.h"
 #include "tessera/config/fields/run.h"
@@ -21,7 +22,7 @@ constexpr auto joined(const Field (&... parts)[Sizes]) {
 }
 
 constexpr auto kFields =
-    joined(rows::kRunFields, rows::kModelFields, rows::kAdapterFields, rows::kMachineFields);
+    joined(rows::kRunFields, rows::kModelFields, rows::kExpertFields, rows::kAdapterFields, rows::kMachineFields);
 
 }  // namespace
 

@@ -16,7 +16,6 @@ struct Hint {
 };
 
 constexpr std::string_view kFloats = "f32 is the default; for 16-bit floats use ";
-constexpr std::string_view kNoExperts = "experts are not supported";
 constexpr std::string_view kNotNeeded = "there is nothing to set; leave it out";
 constexpr std::string_view kMicroBatches = "the samples that a device computes at a time are ";
 constexpr std::string_view kWarmup = "as a number of steps, use ";
@@ -95,8 +94,6 @@ constexpr Hint kHints[] = {
      "it counts layers; chunks on each stage are counted by "},
     {"mmap-warmup", "", "token files are read sample by sample; leave it out"},
     {"eod-id", "eod-token"},
-    {"expert-model-parallel-size", "", kNoExperts},
-    {"num-experts", "", kNoExperts},
     {"recompute-activations", "recompute-granularity", "use ", " selective"},
     {"gradient-checkpointing", "checkpoint-activations"},
     {"activation-checkpointing", "checkpoint-activations"},

@@ -41,6 +41,15 @@ void llama_tiny(RunConfig& c) {
   c.model.ffn_width = 172;
 }
 
+void mixtral_tiny(RunConfig& c) {
+  tiny(c, "mixtral");
+  c.model.kv_heads = 4;
+  c.model.ffn_width = 172;
+  c.model.vocabulary = 256;  // of any text's characters or bytes, so that it is planned without one
+  c.optimizer.schedule.decay_steps = c.steps;  // also of a run that is to go on with more steps
+  c.model.experts = {.experts = 4, .chosen = 2, .balance = 0.01};
+}
+
 void transformer_tiny(RunConfig& c) {
   tiny(c, "transformer");
   c.model.layers = 2;
@@ -94,6 +103,8 @@ constexpr Preset kPresets[] = {
      nanogpt_shakespeare_cpu},
     {"gpt2-tiny", "GPT-2 of 4 layers, width 64, context 32: seconds, for tests", gpt2_tiny},
     {"llama-tiny", "LLaMA of 4 layers, width 64, context 32: seconds, for tests", llama_tiny},
+    {"mixtral-tiny", "Mixtral of 4 layers, 4 experts, width 64, context 32: seconds, for tests",
+     mixtral_tiny},
     {"bert-tiny", "BERT of 4 layers, width 64, context 32: seconds, for tests", bert_tiny},
     {"transformer-tiny",
      "encoder-decoder of 2 + 2 layers, width 64, context 32: seconds, for tests", transformer_tiny},
@@ -117,8 +128,7 @@ constexpr Preset kPresets[] = {
      published_presets::pangu_alpha_2_6b, kPangu, 2.6e9},
     {"pangu-alpha-13b", "PanGu-alpha as published: 40 layers and the query layer, width 5120",
      published_presets::pangu_alpha_13b, kPangu, 13.1e9},
-    {"pangu-alpha-200b",
-     "PanGu-alpha as published: 63 layers and the query layer, width 16384",
+    {"pangu-alpha-200b", "PanGu-alpha as published: 63 layers and the query layer, width 16384",
      published_presets::pangu_alpha_200b, kPangu, 207.0e9},
 };
 

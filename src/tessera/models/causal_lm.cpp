@@ -12,6 +12,7 @@
 #include "tessera/data/documents.h"
 #include "tessera/data/streamed_text.h"
 #include "tessera/models/layer.h"
+#include "tessera/nn/experts.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
@@ -130,6 +131,27 @@ Value seen_of(Value ids, const Pass& pass) {
   return logical_and(same_document, broadcast_to(reshape(tokens, {b, 1, s}), {b, s, s}));
 }
 
+constexpr const char* kTextLossMean = "lm_loss";
+
+/// What routers add to the loss; empty: the model has no experts.
+std::vector<TaskMean> router_means(const ModelConfig& c) {
+  if (!has_experts(c)) return {};
+  return {{"aux_loss", c.experts.balance}, {"z_loss", c.experts.z_loss}};
+}
+
+/// The sum over layers, which measure the same batch.
+Mean sum_of_means(const std::vector<Mean>& means) {
+  std::vector<Value> sums;
+  for (const Mean& mean : means) sums.push_back(mean.sum);
+  return {add_n(sums), means.front().count};
+}
+
+void add_routing(Measured& to, const Routing& routing) {
+  to.means.push_back(sum_of_means(routing.balance));
+  to.means.push_back(sum_of_means(routing.z_loss));
+  to.tokens_per_expert = routing.tokens;
+}
+
 bool are_packed(const Dataset& data, const SampleChoices& choices) {
   return data.has_rows() && choices.packing != Packing::Wrapped;
 }
@@ -145,8 +167,11 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
   if (config.reset_positions) out.inputs.push_back({"positions", DType::I32, {context}, context});
   if (config.reset_attention) out.inputs.push_back({"first_seen", DType::I32, {context}, context});
   out.tokens = context;
-  out.means = {{kLossMean}};
-  out.perplexity_of = kLossMean;
+  const std::vector<TaskMean> of_routers = router_means(config);
+  out.means = {{of_routers.empty() ? kLossMean : kTextLossMean}};
+  out.perplexity_of = of_routers.empty() ? kLossMean : kTextLossMean;
+  out.means.insert(out.means.end(), of_routers.begin(), of_routers.end());
+  if (!of_routers.empty()) out.routers = config.layers;
   out.token_files = {[context](const TokenFiles& files, const SampleChoices&) {
                        return files.samples_in_epoch(DataPart::Train, context);
                      },
@@ -157,13 +182,18 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
   out.text = {.context = context, .logits = [config, logits](Value ids, const Pass& pass) {
                 return logits(config, ids, pass);
               }};
-  out.measure = [next = out.text->logits](const TaskValues& in,
-                                          const Pass& pass) -> std::vector<Mean> {
+  out.measure = [next = out.text->logits, routers = out.routers](const TaskValues& in,
+                                                                 const Pass& pass) -> Measured {
     Pass of_documents = pass;
+    Routing routing;
+    if (routers > 0) of_documents.routing = &routing;
     if (const auto at = in.find("positions"); at != in.end()) of_documents.positions = at->second;
     if (const auto at = in.find("first_seen"); at != in.end()) of_documents.first_seen = at->second;
     if (const auto at = in.find("mask"); at != in.end()) of_documents.mask = at->second;
-    return {cross_entropy_mean(next(in.at("ids"), of_documents), in.at("labels"))};
+    Measured measured(
+        std::vector{cross_entropy_mean(next(in.at("ids"), of_documents), in.at("labels"))});
+    if (routers > 0) add_routing(measured, routing);
+    return measured;
   };
   out.train_samples = [config, context](const Dataset& data,
                                         const SampleChoices& choices) -> std::unique_ptr<Samples> {

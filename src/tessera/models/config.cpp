@@ -122,6 +122,8 @@ FieldProblems problems(const ModelConfig& c) {
                  "; it must be at least 0 and less than 1, or -1 for dropout's rate"));
   }
   for (const FieldProblem& problem : problems(c.lora)) out.add(problem);
+  if (reads_field(c, "num-experts"))
+    for (const FieldProblem& problem : problems(c.experts)) out.add(problem);
   const ModelFamily& family = *c.family;
   if (c.vocabulary > 0 && c.vocabulary <= family.special_tokens) {
     out.add({"vocab-size", "family"},

@@ -8,7 +8,7 @@
 
 #include "tessera/base/field_problems.h"
 #include "tessera/models/preference_config.h"
-#include "tessera/nn/lora.h"
+#include "tessera/nn/transformer.h"
 
 namespace tessera {
 
@@ -108,8 +108,9 @@ struct ModelConfig {
   double similarity_scale = 20;                 // of cosines, in logits
   std::string sentence_pooling = kMeanPooling;  // as `pooling`, of the vector
   PreferenceConfig preference = {};             // of models that learn from preferences
-  double init_std = 0.02;  // of weights; residual projections get init_std / sqrt(2 layers)
-  LoraConfig lora = {};    // adapters, which are trained in place of the weights
+  double init_std = 0.02;      // of weights; residual projections get init_std / sqrt(2 layers)
+  LoraConfig lora = {};        // adapters, which are trained in place of the weights
+  ExpertsConfig experts = {};  // of feed-forward layers
 
   std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }
   double attention_rate() const { return attention_dropout < 0 ? dropout : attention_dropout; }

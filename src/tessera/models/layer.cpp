@@ -57,6 +57,7 @@ TransformerLayer layer_of(const ModelConfig& config) {
   out.hidden_dropout = config.dropout;
   out.init = out.residual_init = init_of(config);
   out.lora = config.lora;
+  if (has_experts(config)) out.experts = config.experts;
   return out;
 }
 
@@ -74,6 +75,10 @@ void find_held_score_problems(const ModelConfig& config, FieldProblems& problems
     problems.add({"context", "source-context", "heads"},
                  text("scores of attention, which are held whole, are ", config.heads, " heads x ",
                       longest, " x ", longest, " x 4 bytes; give a smaller context"));
+}
+
+bool has_experts(const ModelConfig& c) {
+  return c.experts.experts > 0 && reads_field(c, "num-experts");
 }
 
 bool has_window(const ModelConfig& c, std::int64_t i) {

@@ -20,6 +20,8 @@ void find_activation_problems(const ModelConfig& config, std::span<const std::st
 /// Says so where scores [heads, tokens, tokens] of a sample, which some attention holds, are too
 /// many.
 void find_held_score_problems(const ModelConfig& config, FieldProblems& problems);
+/// Whether its feed-forward layers are experts.
+bool has_experts(const ModelConfig& config);
 /// Whether layer `i` of a stack has a window, be it as wide as the samples.
 bool has_window(const ModelConfig& config, std::int64_t i);
 /// The same layer as number `i` of a stack, some of which have windows. A window as wide as the

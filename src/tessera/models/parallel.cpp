@@ -1,10 +1,7 @@
 #include "tessera/models/parallel.h"
 
 #include <algorithm>
-#include <charconv>
 #include <numeric>
-#include <optional>
-#include <set>
 
 #include "tessera/base/counted.h"
 #include "tessera/base/divisors.h"
@@ -12,6 +9,7 @@
 #include "tessera/base/index.h"
 #include "tessera/base/text.h"
 #include "tessera/models/context_parallel.h"
+#include "tessera/models/expert_parallel.h"
 #include "tessera/models/family.h"
 #include "tessera/models/replaced_tokens.h"
 #include "tessera/schedule/schedule.h"
@@ -151,55 +149,7 @@ void find_sharding_problems(const ParallelConfig& c, FieldProblems& out) {
   needs_zero("optimizer-shard-threshold", c.shard_threshold);
 }
 
-/// All of `word`; nothing where it is no number.
-std::optional<std::int64_t> whole_number(std::string_view word) {
-  std::int64_t out = 0;
-  const char* const end = word.data() + word.size();
-  const auto [behind, failure] = std::from_chars(word.data(), end, out);
-  if (failure != std::errc() || behind != end || word.empty()) return std::nullopt;
-  return out;
-}
-
 }  // namespace
-
-std::vector<std::int64_t> parse_layers(std::string_view list, std::int64_t layers) {
-  std::set<std::int64_t> out;
-  for (const std::string& part : split(list == "all" ? text("0-", layers - 1) : list, ',')) {
-    const std::size_t dash = part.find('-');
-    const auto first = whole_number(std::string_view(part).substr(0, dash));
-    const auto last =
-        dash == part.npos ? first : whole_number(std::string_view(part).substr(dash + 1));
-    require(first && last && *first <= *last, "recompute-layers is '", list, "', in which '", part,
-            "' is neither a layer nor a range; give all, or numbers from 0, as 0-5,8");
-    const bool is_there = *first >= 0 && *last < layers;
-    const std::string remedy =
-        layers == 1 ? "the only layer is 0; give that"
-                    : text("the layers are 0 to ", layers - 1, "; give some of these");
-    require(is_there, "recompute-layers is '", list, "', but ", remedy);
-    for (std::int64_t layer = *first; layer <= *last; ++layer) out.insert(layer);
-  }
-  return {out.begin(), out.end()};
-}
-
-std::vector<std::string> parse_rank_order(std::string_view order) {
-  std::vector<std::string> out = split(order, ',');
-  const std::vector<std::string> wanted = {std::string(kDataAxis), std::string(kContextAxis),
-                                           std::string(kTensorAxis)};
-  require(std::ranges::is_permutation(out, wanted), "rank-order is '", order, "'; give each of ",
-          join(wanted), " once, outermost first, as ", ParallelConfig().rank_order);
-  return out;
-}
-
-std::vector<std::int64_t> parse_layout(std::string_view layout) {
-  std::vector<std::int64_t> out;
-  for (const std::string& word : split(layout, ',')) {
-    const auto count = whole_number(word);
-    require(count && *count >= 0, "pipeline-layout is '", layout, "', in which '", word,
-            "' is not a number of layers; give one for each chunk, as 3,4,4,3");
-    out.push_back(*count);
-  }
-  return out;
-}
 
 FieldProblems problems(const ParallelConfig& c, const ModelConfig& model) {
   FieldProblems out;
@@ -279,6 +229,7 @@ FieldProblems problems(const ParallelConfig& c, const ModelConfig& model) {
                  shortest < model.context ? "source-context" : "context", " of ", shortest,
                  " tokens; lower it"));
   find_exchange_problems(c, model, out);
+  find_expert_problems(c, model, out);
   if (c.devices % share == 0) find_sharding_problems(c, out);
   find_pipeline_problems(c, model, out);
   return out;
@@ -287,12 +238,17 @@ FieldProblems problems(const ParallelConfig& c, const ModelConfig& model) {
 namespace {
 
 /// Ranks number the coordinates row by row: those of an axis and the axes inside it are neighbours,
-/// all of them those of one stage. dp has `group` ranks, and dpo those that are left.
+/// all of them those of one stage. dp and ep have `group` ranks, and dpo those that are left.
 Mesh mesh_of_stage(const ParallelConfig& c, std::int64_t group) {
   std::vector<Axis> axes;
   for (const std::string& name : parse_rank_order(c.rank_order)) {
-    if (name == kDataAxis) axes.push_back({std::string(kDataOuterAxis), c.data() / group});
-    axes.push_back({name, name == kDataAxis ? group : name == kContextAxis ? c.context : c.tensor});
+    if (name != kDataAxis) {
+      axes.push_back({name, name == kContextAxis ? c.context : c.tensor});
+      continue;
+    }
+    axes.push_back({std::string(kDataOuterAxis), c.data() / group});
+    axes.push_back({name, group / c.experts});
+    axes.push_back({std::string(kExpertAxis), c.experts});
   }
   axes.push_back({std::string(kRepeatAxis), c.repeat});
   std::int64_t neighbours = 1;
@@ -314,14 +270,19 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
   const std::int64_t group = c.shard_size > 0 ? c.shard_size : c.data();
   require(c.data() % group == 0, "states are sharded over ", group, " ranks, which do not divide ",
           "the ", c.data(), " data parallel ones; choose a number that does");
-  const std::string dpo(kDataOuterAxis), dp(kDataAxis), cp(kContextAxis), tp(kTensorAxis),
-      mb(kMicrobatchAxis);
+  require(c.experts >= 1 && group % c.experts == 0, "experts are sharded over ", c.experts,
+          " ranks, which do not divide the ", group,
+          " data parallel ones that share out states; choose a number that does");
+  const std::string dpo(kDataOuterAxis), dp(kDataAxis), ep(kExpertAxis), cp(kContextAxis),
+      tp(kTensorAxis), mb(kMicrobatchAxis);
   Strategy out;
   out.mesh = mesh_of_stage(c, group);
   // Sequence parallelism splits the parts of cp by tp; else cp may split heads, which tp splits.
-  out.major = {c.sequence ? cp : tp, c.sequence ? tp : cp, dpo, dp, mb};
+  out.major = {c.sequence ? cp : tp, c.sequence ? tp : cp, dpo, dp, mb, ep};
   std::vector<std::string> rows = {dp, mb};
   if (out.mesh.has(dpo)) rows.insert(rows.begin(), dpo);
+  // Experts gather the tokens of a micro-batch along ep: it cuts what time has cut.
+  if (out.mesh.has(ep)) rows.push_back(ep);
   using Split = std::vector<std::vector<std::string>>;
   out.batch = batch == BatchSplit::Whole    ? Split{}
               : reads_field(model, "texts") ? Split{rows, {}, {cp}}  // [batch, texts, tokens]
@@ -331,8 +292,9 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
     for (const TensorCut& cut : all) {
       const Sharding whole = Sharding::replicated(cut.ndim);
       const bool is_whole = cut.table && c.whole_embeddings;
-      out.pins.push_back({std::string(cut.paths), is_whole ? whole : whole.with(tp, cut.dim),
-                          /*optional=*/true});
+      Sharding parts = is_whole ? whole : whole.with(tp, cut.dim);
+      if (cut.of_experts) parts = parts.with(ep, 0);
+      out.pins.push_back({std::string(cut.paths), std::move(parts), /*optional=*/true});
     }
   }
   Sharding residual{{rows, {cp}, {}}, {}};
@@ -353,9 +315,11 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
   }
   out.shard_threshold = c.shard_threshold;
   out.unsharded = c.unsharded;
-  if (c.shard_optimizer) out.shard_moments = {dp};
-  if (c.shard_gradients) out.shard_gradients = {dp};
-  if (c.shard_parameters) out.shard_parameters = {dp};
+  std::vector<std::string> sharing = {dp};  // states
+  if (out.mesh.has(ep)) sharing.push_back(ep);
+  if (c.shard_optimizer) out.shard_moments = sharing;
+  if (c.shard_gradients) out.shard_gradients = sharing;
+  if (c.shard_parameters) out.shard_parameters = sharing;
   if (c.pipeline > 1)
     out.pipeline = {static_cast<int>(c.pipeline), static_cast<int>(chunks_per_stage(c)), c.schedule,
                     c.layout.empty() ? c.chunks : chunks_of(c.layout, model)};

@@ -16,8 +16,9 @@ namespace tessera {
 
 /// The mesh dp x cp x tp (or in another order: rank_order) and the use of its axes, and the stages,
 /// each of which has such a mesh.
-/// Where ZeRO spreads states over some of the data parallel ranks only, dp is cut in two, dpo x dp.
-/// The size of both is devices / (pipeline x context x tensor). docs/guides/scale.md explains each
+/// Where ZeRO spreads states over some of the data parallel ranks only, dp is cut in two, dpo x dp;
+/// where experts are sharded too, in three, dpo x dp x ep. The size of all is devices / (pipeline x
+/// context x tensor). docs/guides/scale.md explains each
 /// field.
 struct ParallelConfig {
   std::int64_t devices = 1;
@@ -28,6 +29,7 @@ struct ParallelConfig {
   std::string layout = {};        // how many layers each chunk has: "3,4,4,3"; empty: by cost
   std::int64_t tensor = 1;        // tp shards heads, hidden widths and the vocabulary
   std::int64_t context = 1;       // cp shards the sequence
+  std::int64_t experts = 1;       // ep, the inner part of dp, shards experts
   bool sequence = false;          // tp also shards the residual stream, along the sequence
   bool shard_optimizer = false;   // dp shards moments: ZeRO-1
   bool shard_gradients = false;   // dp also shards accumulated gradients: ZeRO-2
@@ -61,8 +63,8 @@ struct ParallelConfig {
 /// The axes in the order of the mesh, outermost first. The axis of time is kMicrobatchAxis.
 /// kDataOuterAxis: groups of data parallel ranks, each of which has all of the states.
 inline constexpr std::string_view kDataOuterAxis = "dpo";
-inline constexpr std::string_view kDataAxis = "dp", kContextAxis = "cp", kTensorAxis = "tp",
-                                  kRepeatAxis = "repeat";
+inline constexpr std::string_view kDataAxis = "dp", kExpertAxis = "ep", kContextAxis = "cp",
+                                  kTensorAxis = "tp", kRepeatAxis = "repeat";
 
 /// All devices, stages first: "pp=2 dp=4 tp=2"; the mesh alone where there is one stage.
 std::string mesh_text(const Strategy& strategy);

@@ -26,8 +26,17 @@ inline constexpr auto kPartialReads = joined(kDecoderReads, kRopeReads, kShareRe
 inline constexpr ReadField kSwiGluReads[] = {
     {"kv-heads"}, {"ffn-width", "0 is 8/3 x width, up to a multiple of 4"}};
 
+/// Of models whose feed-forward layers are experts.
+inline constexpr ReadField kExpertReads[] = {
+    {"num-experts"}, {"moe-router-topk"}, {"moe-router-pre-softmax"}};
+
 inline constexpr ReadField kRotaryPackedReads[] = {{"reset-attention-mask"}};
 inline constexpr auto kRotaryTasks = causal_tasks<kTiedReads, kRotaryPackedReads>();
+
+/// Losses of routers are a part of the language model's alone.
+inline constexpr ReadField kExpertLmReads[] = {
+    {"reset-attention-mask"}, {"moe-aux-loss-coeff"}, {"moe-z-loss-coeff"}};
+inline constexpr auto kExpertTasks = causal_tasks<kTiedReads, kExpertLmReads>();
 
 /// Of families whose logits have a cap.
 inline constexpr ReadField kCappedReads[] = {{"tied-head"}, {"logit-cap"}};

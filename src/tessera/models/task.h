@@ -62,6 +62,8 @@ struct Measured {
   std::vector<Mean> means;  // in the order of Task::means
   /// What Task::judge wants to see. Training computes none of it.
   std::vector<NamedValue> predictions;
+  /// Of each of Task::routers how many choices each expert has: [experts] of f32.
+  std::vector<Value> tokens_per_expert;
 };
 
 struct SampleChoices {
@@ -113,7 +115,8 @@ struct TokenFileUse {
 struct Task {
   std::string name;  // "causal_lm"
   std::vector<TaskInput> inputs;
-  std::int64_t tokens = 0;  // per sample: what speed is counted in
+  std::int64_t tokens = 0;   // per sample: what speed is counted in
+  std::int64_t routers = 0;  // layers with experts
   std::vector<TaskMean> means;
   /// What it measures and predicts of a batch of inputs. Parameters are declared as states.
   std::function<Measured(const TaskValues& inputs, const Pass& pass)> measure;

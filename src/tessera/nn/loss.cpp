@@ -1,5 +1,6 @@
 #include "tessera/nn/loss.h"
 
+#include "tessera/nn/in_f32.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
@@ -12,11 +13,6 @@ namespace tessera {
 namespace {
 
 Value constant_like(Value x, double number) { return x.builder().constant(number, x.dtype()); }
-
-/// In f32 also where the program computes in 16 bits: what is computed of it then is, too, and
-/// labels that are numbers keep their digits. A cast to its own dtype, which passes/compute_in.h
-/// makes one from 16 bits.
-Value in_f32(Value x) { return x.builder().add(kCast, {x}, {DType::F32}); }
 
 }  // namespace
 

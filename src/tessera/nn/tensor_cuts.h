@@ -11,6 +11,7 @@ struct TensorCut {
   std::string_view paths;  // '*' stands for any characters
   int dim, ndim;           // of all dims
   bool table = false;  // of token embeddings, which ParallelConfig::whole_embeddings leaves whole
+  bool of_experts = false;  // dim 0 counts experts, which the expert parallel axis splits
 };
 
 /// Of the layers in nn/transformer.h, and of token embeddings and output projections by their usual

@@ -4,7 +4,9 @@
 #include <utility>
 
 #include "tessera/base/text.h"
+#include "tessera/nn/activated.h"
 #include "tessera/nn/attention/held_scores.h"
+#include "tessera/nn/experts.h"
 #include "tessera/nn/tensor_cuts.h"
 #include "tessera/ops/attention.h"
 #include "tessera/ops/dynamic_update.h"
@@ -39,6 +41,9 @@ constexpr TensorCut kCuts[] = {
     {"*.mlp.gate.weight", 0, 2},
     {"*.mlp.gate.bias", 0, 1},
     {"*.mlp.down.weight", 1, 2},
+    {"*.mlp.experts.up.weight", 1, 3, false, true},
+    {"*.mlp.experts.gate.weight", 1, 3, false, true},
+    {"*.mlp.experts.down.weight", 2, 3, false, true},
     {"embed.token.weight", 0, 2, true},
     {"head.weight", 0, 2},
     // Of adapters, what lies along a cut dim of their weight.
@@ -199,8 +204,9 @@ Value attention_part(Value x, const TransformerLayer& layer, const Visible& visi
 }
 
 Value dropped_feed_forward(Value x, const TransformerLayer& layer, const Pass& pass, Where where) {
-  return dropout_layer(feed_forward(x, layer, pass, where), layer.hidden_dropout, pass.step,
-                       "mlp_dropout", where);
+  const Value y = layer.experts.experts > 0 ? expert_feed_forward(x, layer, pass, where)
+                                            : feed_forward(x, layer, pass, where);
+  return dropout_layer(y, layer.hidden_dropout, pass.step, "mlp_dropout", where);
 }
 
 Value feed_forward_part(Value x, const TransformerLayer& layer, const Pass& pass, Where where) {
@@ -351,26 +357,8 @@ Value feed_forward(Value x, const TransformerLayer& layer, const Pass& pass, Whe
   const auto widened = [&](std::string_view name) {  // [b, s, d] -> [b, s, h]
     return layer_linear(x, name, hidden, wide, layer, pass, where);
   };
-  const auto up = [&] { return widened("up"); };
-  const auto gated = [&](const auto& activation) {
-    const Value gate = widened("gate");
-    return activation(gate) * up();
-  };
-  Value y;
-  switch (layer.feed_forward) {
-    case FeedForward::Relu: y = relu(up()); break;
-    case FeedForward::Silu: y = silu(up()); break;
-    case FeedForward::GeluErf: y = gelu(up(), GeluForm::Erf); break;
-    case FeedForward::GeluTanh: y = gelu(up(), GeluForm::Tanh); break;
-    case FeedForward::SwiGlu: y = gated([](Value gate) { return silu(gate); }); break;
-    case FeedForward::GeGlu:
-      y = gated([](Value gate) { return gelu(gate, GeluForm::Tanh); });
-      break;
-    case FeedForward::GeGluErf:
-      y = gated([](Value gate) { return gelu(gate, GeluForm::Erf); });
-      break;
-  }
-  y = dropout_layer(y, layer.activation_dropout, pass.step, "activation_dropout", where);
+  const Value y = dropout_layer(activated(layer.feed_forward, widened), layer.activation_dropout,
+                                pass.step, "activation_dropout", where);
   return layer_linear(y, "down", width, down, layer, pass, where);  // [b, s, h] -> [b, s, d]
 }
 

@@ -17,6 +17,24 @@ enum class NormKind { Layer, Rms, RmsPlusOne };
 /// GeGlu: the same with GELU by tanh; GeGluErf: by erf.
 enum class FeedForward { Relu, Silu, GeluErf, GeluTanh, SwiGlu, GeGlu, GeGluErf };
 
+/// Feed-forward parts of which each token reads some, which a router chooses (nn/experts.h).
+struct ExpertsConfig {
+  std::int64_t experts = 0;  // of a layer; 0: its feed-forward part is one
+  std::int64_t chosen = 2;   // by each token: the most probable ones
+  /// What the chosen ones add is weighted by their probabilities among all experts; else among those
+  /// that are chosen.
+  bool pre_softmax = false;
+  double balance =
+      0;  // weight of the loss of uneven loads: E x sum over experts of share x probability
+  double z_loss = 0;  // weight of the mean of squared logarithms of sums of exponentials of logits
+  friend bool operator==(const ExpertsConfig&, const ExpertsConfig&) = default;
+};
+
+FieldProblems problems(const ExpertsConfig& config);
+
+/// The parameters of experts, by their paths; dim 0 of each counts the experts.
+inline constexpr std::string_view kExpertPaths = "*.mlp.experts.*";
+
 /// One layer. Its width is that of its input.
 struct TransformerLayer {
   std::int64_t heads = 8;
@@ -49,7 +67,8 @@ struct TransformerLayer {
   std::optional<WeightInit> attention_init = std::nullopt;
   /// Of the weights whose results are added to the residual stream; see residual_init.
   WeightInit residual_init = normal_init(0.02);
-  LoraConfig lora = {};  // adapters of linear layers
+  LoraConfig lora = {};        // adapters of linear layers
+  ExpertsConfig experts = {};  // of feed-forward parts, each of which is ffn_width wide
 
   std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }
 };
@@ -89,6 +108,8 @@ struct Visible {
 /// [b, s, s] of bool.
 Value attention_mask(Value input_mask, Where where = Where::here());
 
+struct Routing;  // nn/experts.h
+
 /// How a model is run.
 struct Pass {
   /// An i64 scalar that makes the dropout masks of different steps different; empty: no dropout, as
@@ -113,6 +134,7 @@ struct Pass {
   Value mask = {};
   /// An i32 scalar: the one token of this run whose logits are wanted; empty: those of all.
   Value wanted = {};
+  Routing* routing = nullptr;  // what routers of experts measure is added to it
 };
 
 /// What a decoder reads beside its own sequence: the encoder's result [b, t, d], and what of it.

@@ -1,4 +1,4 @@
-#include "tessera/ops/grouped.h"
+#include "tessera/ops/matmul.h"
 
 #include <algorithm>
 

@@ -4,7 +4,6 @@
 
 #include "tessera/ops/attention.h"
 #include "tessera/ops/elementwise.h"
-#include "tessera/ops/grouped.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/norm.h"

@@ -9,7 +9,6 @@
 #include "tessera/ops/dynamic_update.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/fused.h"
-#include "tessera/ops/grouped.h"
 #include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/norm.h"

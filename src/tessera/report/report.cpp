@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "tessera/base/text.h"
-#include "tessera/models/family.h"
+#include "tessera/models/layer.h"
 #include "tessera/plan/memory_parts.h"
 #include "tessera/report/compiled_report.h"
 #include "tessera/report/json/reports.h"
@@ -144,6 +144,10 @@ PlanReport report_of(const Compiled& compiled, const RunSetup& setup) {
   const ProgramPlan& train = plan.program(kTrainProgram);
   PlanReport out;
   out.parameters = count_parameters(plan);
+  if (const ModelConfig& model = config.model; has_experts(model)) {
+    out.experts = model.experts.experts;
+    out.active_parameters = count_active_parameters(plan, model.experts);
+  }
   out.stage = plan.stage();
   out.memory = train.memory;
   out.peak_bytes = all.peak_bytes;
@@ -233,6 +237,10 @@ std::string details_text(const PlanReport& r) {
 std::string to_json(const PlanReport& r) {
   nlohmann::ordered_json json;
   json["parameters"] = r.parameters;
+  if (r.experts > 0) {
+    json["experts"] = r.experts;
+    json["active_parameters"] = r.active_parameters;
+  }
   for (const MemoryPart& part : kMemoryParts) json["memory"][part.key] = r.memory.*part.bytes;
   json["planned_peak_bytes"] = r.peak_bytes;
   json["base_bytes"] = r.base_bytes;

@@ -33,6 +33,7 @@ struct WorkspaceUse {
 
 struct PlanReport {
   std::int64_t parameters = 0;
+  std::int64_t experts = 0, active_parameters = 0;  // of a layer; that a token reads; 0: no experts
   int stage = 0;     // the fullest, of which the memory is
   MemoryUse memory;  // of the training step on one device, in bytes
   std::int64_t peak_bytes = 0, lower_bound_bytes = 0, state_bytes = 0, work_bytes = 0;

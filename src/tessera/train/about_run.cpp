@@ -8,6 +8,7 @@
 #include "tessera/data/row_labels.h"
 #include "tessera/data/streamed_text.h"
 #include "tessera/models/family.h"
+#include "tessera/models/layer.h"
 #include "tessera/sources/sample_choices.h"
 #include "tessera/train/programs.h"
 
@@ -84,6 +85,9 @@ std::string model_text(const RunConfig& config, bool from_checkpoint) {
                          m.width, ", ", counted(m.heads, "head"));
   if (m.context > 0) out += text(", context ", m.context);
   if (m.vocabulary > 0) out += text(", vocabulary ", grouped(m.vocabulary));
+  if (has_experts(m))
+    out += text(", ", counted(m.experts.experts, "expert"), ", of which a token reads ",
+                m.experts.chosen);
   const std::vector<std::string>& targets = m.lora.targets;
   if (m.lora.rank > 0)
     out += text(", trained by adapters of rank ", m.lora.rank, " at ",

@@ -43,6 +43,9 @@ struct StepRecord {
   double seconds = 0, tokens_per_s = 0;
   EpochPlace place = {};
   NamedMeans means = {};
+  /// Of each layer with experts, how many tokens chose each; empty: the model has none.
+  std::vector<std::vector<double>> tokens_per_expert = {};
+  std::int64_t tokens = 0;                // of the step, padding included
   std::optional<double> loss_scale = {};  // by which the loss was multiplied
   std::string backend = {};               // Backend::name of accelerators; empty: processors
   std::int64_t host_bytes = 0;            // that crossed between rank 0's device and the host

@@ -109,13 +109,27 @@ std::string json_members(const NamedMeans& means) {
   return out;
 }
 
+/// ,"tokens":256,"tokens_per_expert":[[140,116],[120,136]],"dropped_fraction":0: of models with
+/// experts, which drop nothing.
+std::string json_routing(const StepRecord& r) {
+  if (r.tokens_per_expert.empty()) return "";
+  std::vector<std::string> routers;
+  for (const std::vector<double>& counts : r.tokens_per_expert) {
+    std::vector<std::string> numbers;
+    for (const double count : counts) numbers.push_back(json_number(count));
+    routers.push_back(text("[", join(numbers, ","), "]"));
+  }
+  return text(R"(,"tokens":)", r.tokens, R"(,"tokens_per_expert":[)", join(routers, ","),
+              R"(],"dropped_fraction":0)");
+}
+
 /// Calls `write` with the parts of the line: who has a buffer for them allocates nothing.
 template <typename Write>
 void write_step(const StepRecord& r, const Write& write) {
   write(R"({"kind":"train","step":)", r.step, R"(,"loss":)", json_number(r.loss), R"(,"lr":)",
         json_number(r.lr), R"(,"grad_norm":)", json_number(r.grad_norm), R"(,"tokens_per_s":)",
         json_number(r.tokens_per_s), R"(,"step_seconds":)", json_number(r.seconds),
-        json_members(r.means), r.loss_scale ? R"(,"loss_scale":)" : "",
+        json_members(r.means), json_routing(r), r.loss_scale ? R"(,"loss_scale":)" : "",
         r.loss_scale ? json_number(*r.loss_scale) : "",
         r.backend.empty()
             ? ""

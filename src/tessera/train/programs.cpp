@@ -213,6 +213,15 @@ std::int64_t count_parameters(const Plan& plan) {
   return out;
 }
 
+std::int64_t count_active_parameters(const Plan& plan, const ExpertsConfig& experts) {
+  std::int64_t out = count_parameters(plan);
+  for (const StatePlan& state : plan.states) {
+    if (state.state.role != Role::Parameter || !matches(kExpertPaths, state.state.path)) continue;
+    out -= state.logical.numel() / experts.experts * (experts.experts - experts.chosen);
+  }
+  return out;
+}
+
 bool saves_from_a_copy(const RunConfig& config) {
   return config.background_save && config.save_every > 0 && config.save_every < config.steps;
 }

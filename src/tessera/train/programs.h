@@ -83,6 +83,8 @@ Compiled compile_programs(const RunSetup& setup, WantedPrograms wanted, const Ba
 
 /// How many numbers the model has.
 std::int64_t count_parameters(const Plan& plan);
+/// Those that a token reads: of experts as many as it chooses.
+std::int64_t count_active_parameters(const Plan& plan, const ExpertsConfig& experts);
 
 /// True where saves on the way are made from a copy while training goes on; that after the last
 /// step is always waited for.

@@ -70,7 +70,8 @@ Graph train_step(const Task& task, const OptimizerConfig& optimizer, std::int64_
   const TaskValues inputs = inputs_of(task, builder, batch);
   const Value samples = builder.state("data.samples", {DType::I64, {}, {}}, Role::Counter, {});
 
-  const std::vector<Mean> means = task.measure(inputs, {.step = samples}).means;
+  const Measured measured = task.measure(inputs, {.step = samples});
+  const std::vector<Mean>& means = measured.means;
   const Value loss = loss_of(task, means);
   const std::vector<Value> weights = trained_parameters(builder, optimizer);
   const Value scale = optimizer.loss_scale.on ? loss_scale(builder, optimizer.loss_scale) : Value();
@@ -82,6 +83,9 @@ Graph train_step(const Task& task, const OptimizerConfig& optimizer, std::int64_
     if (task.means[i].name != kLossMean)
       builder.output(Output::Kind::Metric, task.means[i].name, means[i].value());
   }
+  for (std::size_t i = 0; i < measured.tokens_per_expert.size(); ++i)
+    builder.output(Output::Kind::Metric, router_metric(static_cast<std::int64_t>(i)),
+                   measured.tokens_per_expert[i]);
   builder.output(Output::Kind::Metric, "grad_norm", result.grad_norm);
   builder.output(Output::Kind::Metric, "lr", result.lr);
   builder.output(Output::Kind::Metric, "ok", result.ok);
@@ -109,6 +113,7 @@ Graph with_gradients(const Graph& step) {
   return all.finish();
 }
 
+std::string router_metric(std::int64_t router) { return text("tokens_per_expert ", router); }
 std::string sum_metric(const TaskMean& mean) { return "sum of " + mean.name; }
 std::string count_metric(const TaskMean& mean) { return "count of " + mean.name; }
 std::string prediction_metric(std::string_view name) { return text("prediction of ", name); }

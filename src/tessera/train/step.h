@@ -34,6 +34,8 @@ Graph evaluate_step(const Task& task, std::int64_t batch);
 std::string sum_metric(const TaskMean& mean);
 std::string count_metric(const TaskMean& mean);
 std::string prediction_metric(std::string_view name);
+/// Of a training step: Measured::tokens_per_expert.
+std::string router_metric(std::int64_t router);
 
 /// Tokens of a text that are read at a time.
 std::int64_t prefill_length(const TextWriting& writing);

@@ -24,6 +24,8 @@ void each_member(Record& record, Codec& codec) {
   codec(record.place.step);
   codec(record.loss_scale);
   codec(record.means);
+  codec(record.tokens_per_expert);
+  codec(record.tokens);
   codec(record.backend);
   codec(record.host_bytes);
 }
@@ -40,6 +42,11 @@ class StepWriter {
   void operator()(const std::string& text) {
     (*this)(text.size());
     bytes_ += text;
+  }
+  template <typename T>
+  void operator()(const std::vector<T>& list) {
+    (*this)(list.size());
+    for (const T& each : list) (*this)(each);
   }
   void operator()(const NamedMeans& means) {
     (*this)(means.size());
@@ -67,6 +74,11 @@ class StepReader {
     std::size_t size = 0;
     (*this)(size);
     text = take(size);
+  }
+  template <typename T>
+  void operator()(std::vector<T>& list) {
+    std::size_t count = 0;
+    for ((*this)(count); count > 0; --count) (*this)(list.emplace_back());
   }
   void operator()(NamedMeans& means) {
     std::size_t count = 0;

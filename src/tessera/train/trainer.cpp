@@ -27,6 +27,7 @@
 #include "tessera/train/run_summary.h"
 #include "tessera/train/run_texts.h"
 #include "tessera/train/skipped_steps.h"
+#include "tessera/train/step_metrics.h"
 #include "tessera/train/within_cap.h"
 
 namespace tessera {
@@ -256,18 +257,11 @@ StepRecord Trainer::attempt() {
       recorder != nullptr ? recorder->calls_of_step() : nullptr);
   const Clock::time_point end = Clock::now();
   out.seconds = between(begin, end);
-  const auto metric = [&](const char* name) { return group_->engine().scalar(program.name, name); };
   out.step = ++step_;
   group_->set_step(step_);
   if (recorder != nullptr) recorder->step_done(step_, begin, end);
-  out.loss = metric("loss");
-  out.lr = metric("lr");
-  out.grad_norm = metric("grad_norm");
-  out.ok = metric("ok") != 0;
-  if (config().optimizer.loss_scale.on) out.loss_scale = metric("loss_scale");
-  for (const TaskMean& mean : task().means) {
-    if (mean.name != kLossMean) out.means.emplace_back(mean.name, metric(mean.name.c_str()));
-  }
+  read_metrics(group_->engine(), program.name, program.task, config().optimizer, out);
+  out.tokens = tokens;
   out.tokens_per_s = static_cast<double>(tokens) / out.seconds;
   out.backend = backend_;
   out.host_bytes = group_->engine().host_bytes();

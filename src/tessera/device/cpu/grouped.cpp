@@ -13,7 +13,7 @@
 #include "tessera/gemm/onednn.h"
 #include "tessera/gemm/panels.h"
 #include "tessera/gemm/tile_gemm.h"
-#include "tessera/ops/grouped.h"
+#include "tessera/ops/matmul.h"
 
 namespace tessera::cpu {
 

@@ -4,7 +4,6 @@
 #include <tuple>
 
 #include "tessera/hlo/op_call.h"
-#include "tessera/ops/grouped.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/sum_squares.h"

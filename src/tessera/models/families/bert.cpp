@@ -3,6 +3,7 @@
 /// are biases, and the tokens' decoder is the token embedding.
 
 #include "tessera/base/joined.h"
+#include "tessera/models/layer.h"
 #include "tessera/models/masked_lm.h"
 
 namespace tessera {

@@ -3,6 +3,7 @@
 /// distances. Here it learns masked tokens; that of version 3 learned tokens that were replaced.
 
 #include "tessera/base/joined.h"
+#include "tessera/models/layer.h"
 #include "tessera/models/masked_lm.h"
 
 namespace tessera {
