@@ -22,6 +22,8 @@ constexpr OtherValue kOtherValues[] = {
     {"num-experts", "4"},
     {"moe-router-topk", "1"},
     {"moe-router-pre-softmax", "true"},
+    {"moe-shared-expert-intermediate-size", "6"},
+    {"moe-shared-expert-gate", "true"},
     {"moe-aux-loss-coeff", "0.5"},
     {"moe-z-loss-coeff", "0.5"},
     {"decoder-layers", "3"},
@@ -283,8 +285,10 @@ TEST(FamilyFields, HelpSaysWhichFamiliesReadThem) {
   EXPECT_EQ(help_for("nesterov"), ", with --optimizer sgd");
   EXPECT_EQ(help_for("adam-eps"), ", with --optimizer adamw, adam, lamb or adam-weight-decay");
   EXPECT_EQ(help_for("clip-grad"), "");
-  EXPECT_NE(help_for("ffn-width").find("qwen2 or qwen3 0 is 8/3 x width, up to a multiple of 4"),
-            std::string::npos);
+  EXPECT_NE(
+      help_for("ffn-width")
+          .find("qwen2, qwen2_moe, qwen3 or qwen3_moe 0 is 8/3 x width, up to a multiple of 4"),
+      std::string::npos);
   EXPECT_TRUE(
       help_for("layers", {&kOwnFamily}).ends_with(" those of the encoder; of own of two kinds"));
   EXPECT_EQ(help_for("steps"), "");

@@ -54,7 +54,7 @@ inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
     c.source_context = 6;
   }
   if (reads_field(c, "num-experts"))
-    c.experts = {.experts = 3, .chosen = 2, .balance = 0.3, .z_loss = 0.1};
+    c.experts = {.experts = 3, .chosen = 2, .shared_width = 10, .balance = 0.3, .z_loss = 0.1};
   if (c.family == "t5") {
     c.tied_head = family == c.family.name();
     c.activation = c.tied_head ? "gated-gelu" : "relu";

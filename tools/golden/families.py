@@ -52,7 +52,7 @@ def write_folder(name):
     config = transformers.AutoConfig.from_pretrained(folder)
     model_class = class_of(config)
     task = task_of(model_class, config)
-    config._attn_implementation = "eager"
+    config._attn_implementation = config._experts_implementation = "eager"
     model = without_rows_of_padding(new_model(model_class, config).train())
     generator = torch.Generator().manual_seed(sum(name.encode()))
     with torch.no_grad():

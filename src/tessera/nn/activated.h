@@ -25,4 +25,7 @@ Value activated(FeedForward kind, const Widened& widened) {
   return open * up;
 }
 
+/// A feed-forward part in the block at hand: feed_forward (nn/transformer.h) without one of its own.
+Value feed_forward_of(Value x, const TransformerLayer& layer, const Pass& pass, Where where);
+
 }  // namespace tessera

@@ -41,28 +41,9 @@ void measure(Routing& out, Value logits, Value probabilities, Value ids,
   out.z_loss.push_back(mean_of(normal * normal));
 }
 
-}  // namespace
-
-FieldProblems problems(const ExpertsConfig& c) {
-  FieldProblems out;
-  if (c.experts < 0)
-    out.add({"num-experts"},
-            text("num-experts is ", c.experts, "; it must be at least 1, or 0 for none"));
-  if (c.experts > 0 && (c.chosen < 1 || c.chosen > c.experts))
-    out.add({"moe-router-topk", "num-experts"},
-            text("moe-router-topk is ", c.chosen, ", of num-experts ", c.experts,
-                 "; it must be from 1 to that"));
-  const auto weight = [&](const char* name, double value) {
-    if (!(value >= 0)) out.add({name}, text(name, " is ", value, "; it must be at least 0"));
-  };
-  weight("moe-aux-loss-coeff", c.balance);
-  weight("moe-z-loss-coeff", c.z_loss);
-  return out;
-}
-
-Value expert_feed_forward(Value x, const TransformerLayer& layer, const Pass& pass, Where where) {
+/// Of the experts that each token chose.
+Value routed(Value x, const TransformerLayer& layer, const Pass& pass, Where where) {
   Builder& builder = x.builder();
-  const Scope scope(builder, "mlp", where);
   const ExpertsConfig& config = layer.experts;
   const std::int64_t b = x.shape()[0], s = x.shape()[1], d = x.shape()[2], e = config.experts,
                      k = config.chosen, h = layer.ffn_width == 0 ? 4 * d : layer.ffn_width;
@@ -81,7 +62,54 @@ Value expert_feed_forward(Value x, const TransformerLayer& layer, const Pass& pa
               down = expert_weights(builder, "down", {e, d, h}, layer.residual_init, where),
               each = grouped_matmul(ids, rows, down, {.trans_w = true, .reads_rows = true},
                                     where);  // [b, s, k, d]
-  return sum(each, {2});
+  return sum(each, {2});                     // in the order of choice
+}
+
+/// What every token reads.
+Value shared_expert(Value x, const TransformerLayer& layer, const Pass& pass, Where where) {
+  TransformerLayer one = layer;
+  one.ffn_width = layer.experts.shared_width;
+  one.activation_dropout = 0;
+  Value y;
+  {
+    const Scope scope(x.builder(), "shared", where);
+    y = feed_forward_of(x, one, pass, where);
+  }
+  if (!layer.experts.shared_gate) return y;
+  return y * sigmoid(linear(x, "shared_gate", 1, {false, layer.init}, where));  // [b, s, 1]
+}
+
+}  // namespace
+
+FieldProblems problems(const ExpertsConfig& c) {
+  FieldProblems out;
+  if (c.experts < 0)
+    out.add({"num-experts"},
+            text("num-experts is ", c.experts, "; it must be at least 1, or 0 for none"));
+  if (c.experts > 0 && (c.chosen < 1 || c.chosen > c.experts))
+    out.add({"moe-router-topk", "num-experts"},
+            text("moe-router-topk is ", c.chosen, ", of num-experts ", c.experts,
+                 "; it must be from 1 to that"));
+  const auto weight = [&](const char* name, double value) {
+    if (!(value >= 0)) out.add({name}, text(name, " is ", value, "; it must be at least 0"));
+  };
+  if (c.shared_width < 0)
+    out.add({"moe-shared-expert-intermediate-size"},
+            text("moe-shared-expert-intermediate-size is ", c.shared_width,
+                 "; it must be at least 1, or 0 for none"));
+  if (c.shared_gate && c.shared_width == 0)
+    out.add({"moe-shared-expert-gate", "moe-shared-expert-intermediate-size"},
+            "moe-shared-expert-gate does nothing without moe-shared-expert-intermediate-size; give "
+            "both, or none");
+  weight("moe-aux-loss-coeff", c.balance);
+  weight("moe-z-loss-coeff", c.z_loss);
+  return out;
+}
+
+Value expert_feed_forward(Value x, const TransformerLayer& layer, const Pass& pass, Where where) {
+  const Scope scope(x.builder(), "mlp", where);
+  const Value y = routed(x, layer, pass, where);
+  return layer.experts.shared_width > 0 ? y + shared_expert(x, layer, pass, where) : y;
 }
 
 }  // namespace tessera

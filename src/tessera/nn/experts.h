@@ -22,7 +22,8 @@ struct Routing {
 
 /// x [b, s, d] -> the same, of experts with the layer's activation and hidden width. Parameters:
 /// router.weight [experts, d]; of experts up.weight and, where gated, gate.weight [experts, h, d],
-/// down.weight [experts, d, h]. pass.routing: what the router measures is added to it.
+/// down.weight [experts, d, h]; shared.up.weight, shared.gate.weight, shared.down.weight and
+/// shared_gate.weight [1, d], where there are such. pass.routing: what the router measures is added to it.
 Value expert_feed_forward(Value x, const TransformerLayer& layer, const Pass& pass,
                           Where where = Where::here());
 

@@ -41,6 +41,9 @@ constexpr TensorCut kCuts[] = {
     {"*.mlp.gate.weight", 0, 2},
     {"*.mlp.gate.bias", 0, 1},
     {"*.mlp.down.weight", 1, 2},
+    {"*.mlp.shared.up.weight", 0, 2},
+    {"*.mlp.shared.gate.weight", 0, 2},
+    {"*.mlp.shared.down.weight", 1, 2},
     {"*.mlp.experts.up.weight", 1, 3, false, true},
     {"*.mlp.experts.gate.weight", 1, 3, false, true},
     {"*.mlp.experts.down.weight", 2, 3, false, true},
@@ -350,6 +353,10 @@ void keep_encoded(const Encoded& encoded, std::int64_t width, const TransformerL
 
 Value feed_forward(Value x, const TransformerLayer& layer, const Pass& pass, Where where) {
   const Scope scope(x.builder(), "mlp", where);
+  return feed_forward_of(x, layer, pass, where);
+}
+
+Value feed_forward_of(Value x, const TransformerLayer& layer, const Pass& pass, Where where) {
   const std::int64_t width = x.shape().back(),
                      hidden = layer.ffn_width == 0 ? 4 * width : layer.ffn_width;
   const bool bias = layer.bias || layer.ffn_bias;

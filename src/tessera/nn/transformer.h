@@ -24,9 +24,11 @@ struct ExpertsConfig {
   /// What the chosen ones add is weighted by their probabilities among all experts; else among those
   /// that are chosen.
   bool pre_softmax = false;
-  double balance =
-      0;  // weight of the loss of uneven loads: E x sum over experts of share x probability
-  double z_loss = 0;  // weight of the mean of squared logarithms of sums of exponentials of logits
+  /// Hidden width of a feed-forward part that every token reads beside its experts; 0: none.
+  std::int64_t shared_width = 0;
+  bool shared_gate = false;  // it is multiplied by the sigmoid of a linear layer of the token
+  double balance = 0;        // weight of Routing::balance
+  double z_loss = 0;         // of Routing::z_loss
   friend bool operator==(const ExpertsConfig&, const ExpertsConfig&) = default;
 };
 

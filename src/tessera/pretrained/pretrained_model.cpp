@@ -234,7 +234,7 @@ void PretrainedModel::read_stored_rows(std::string_view parameter, std::int64_t 
       continue;
     }
     const std::int64_t rows = weights.find(source.name)->type.numel() / columns;
-    for (const HubRowRun& run : hub_row_runs(source.rows, stack, rows)) {
+    for (const HubRowRun& run : hub_row_runs(source.rows, stack, rows, source.expert)) {
       const std::int64_t begin = std::max(run.ours, first),
                          end = std::min(run.ours + run.count, first + count);
       if (begin >= end) continue;
@@ -255,7 +255,7 @@ void PretrainedModel::Parts::read_transposed(const HubWeights& weights, const Hu
   const std::int64_t rows = weights.find(source.name)->type.shape[1];
   const std::int64_t lines = std::clamp<std::int64_t>(kAtATime / std::max<std::int64_t>(rows, 1), 1,
                                                       std::max<std::int64_t>(columns, 1));
-  const std::vector<HubRowRun> runs = hub_row_runs(source.rows, stack, rows);
+  const std::vector<HubRowRun> runs = hub_row_runs(source.rows, stack, rows, source.expert);
   std::vector<float> block(static_cast<std::size_t>(lines * rows));
   for (std::int64_t line = 0; line < columns; line += lines) {
     const std::int64_t some = std::min(lines, columns - line);

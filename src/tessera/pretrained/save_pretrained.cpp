@@ -47,8 +47,25 @@ const HubFamily& family_to_write(const ModelConfig& model) {
   return *family;
 }
 
-/// A parameter of ours whole; nothing: it is zeros.
-using WholeParameter = std::function<std::vector<float>(std::string_view name)>;
+/// A parameter of ours whole; nothing: it is zeros. The one that was read last stays: several tensors
+/// are made of one.
+class WholeParameters {
+ public:
+  explicit WholeParameters(const ParameterReader& parameters) : parameters_(parameters) {}
+  const std::vector<float>& operator()(const std::string& name) {
+    if (name == name_) return values_;
+    const Shape* ours = parameters_.find(name);
+    values_.resize(ours == nullptr ? 0 : static_cast<std::size_t>(ours->numel()));
+    if (ours != nullptr) parameters_.read(name, values_);
+    name_ = name;
+    return values_;
+  }
+
+ private:
+  const ParameterReader& parameters_;
+  std::string name_;
+  std::vector<float> values_;
+};
 
 /// One of their tensors, made of rows of ours when it is asked for.
 class OutgoingTensor {
@@ -68,7 +85,7 @@ class OutgoingTensor {
   void fill(double (*constant)(const ModelConfig& model, std::int64_t i)) { constant_ = constant; }
 
   /// All elements in their order.
-  std::vector<float> values(const WholeParameter& whole) const {
+  std::vector<float> values(WholeParameters& whole) const {
     std::vector<float> out(static_cast<std::size_t>(rows_ * columns_));
     for (std::size_t i = 0; constant_ != nullptr && i < out.size(); ++i)
       out[i] = static_cast<float>(constant_(model_, static_cast<std::int64_t>(i)));
@@ -80,7 +97,7 @@ class OutgoingTensor {
 
  private:
   void put(const HubTensor& part, const std::vector<float>& ours, std::vector<float>& out) const {
-    for (const HubRowRun& run : hub_row_runs(part.rows, model_, rows_)) {
+    for (const HubRowRun& run : hub_row_runs(part.rows, model_, rows_, part.expert)) {
       for (std::int64_t i = 0; i < run.count; ++i) {
         const float* from = ours.data() + (run.ours + i) * columns_;
         for (std::int64_t c = 0; c < columns_; ++c)
@@ -184,30 +201,21 @@ std::vector<std::size_t> file_ends(const std::vector<OutgoingTensor>& tensors, D
   return out;
 }
 
-WholeParameter whole_of(const ParameterReader& parameters) {
-  return [&parameters](std::string_view name) {
-    const Shape* ours = parameters.find(name);
-    std::vector<float> values(ours == nullptr ? 0 : static_cast<std::size_t>(ours->numel()));
-    if (ours != nullptr) parameters.read(name, values);
-    return values;
-  };
-}
-
 void write_file(const std::string& path, std::span<const OutgoingTensor> tensors,
                 const ParameterReader& parameters, DType dtype) {
   std::vector<TensorSource> sources;
   // Tensors are asked for one after another: only the one at hand is held.
   struct Held {
+    WholeParameters whole;
     const OutgoingTensor* tensor = nullptr;
     std::vector<std::byte> bytes;
   };
-  const auto held = std::make_shared<Held>();
+  const auto held = std::make_shared<Held>(Held{WholeParameters(parameters), nullptr, {}});
   for (const OutgoingTensor& tensor : tensors) {
-    const auto fill = [&parameters, &tensor, dtype, held](std::int64_t first,
-                                                          std::span<std::byte> out) {
+    const auto fill = [&tensor, dtype, held](std::int64_t first, std::span<std::byte> out) {
       if (held->tensor != &tensor) {
         held->bytes.clear();
-        held->bytes = bytes_of(tensor.values(whole_of(parameters)), dtype);
+        held->bytes = bytes_of(tensor.values(held->whole), dtype);
         held->tensor = &tensor;
       }
       std::memcpy(out.data(), held->bytes.data() + first, out.size());
@@ -360,8 +368,9 @@ std::map<std::string, HostTensor, std::less<>> pretrained_tensors(
   const HubFamily& family = family_to_write(model);
   require_shapes(model, parameters);
   std::map<std::string, HostTensor, std::less<>> out;
+  WholeParameters whole(parameters);
   for (const OutgoingTensor& tensor : outgoing(family, model, parameters))
-    out.emplace(tensor.name(), HostTensor::of(tensor.shape(), tensor.values(whole_of(parameters))));
+    out.emplace(tensor.name(), HostTensor::of(tensor.shape(), tensor.values(whole)));
   return out;
 }
 

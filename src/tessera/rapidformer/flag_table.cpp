@@ -11,7 +11,7 @@ namespace {
 using enum FlagKind;
 
 constexpr std::string_view
-    kNoExperts = "experts are not supported; a dense model takes the same flags",
+    kNoExperts = "tessera train --family mixtral trains experts; a dense model takes the same flags here",
     kSamples = "tessera sample FOLDER writes texts with a trained model",
     kFused = "the compiler fuses what it can; --no-graph-optimization turns all of it off",
     kByHand =

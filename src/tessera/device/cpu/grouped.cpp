@@ -21,7 +21,7 @@ namespace {
 
 /// Rows that are multiplied at a time, the largest first: what is left of a group is filled up with
 /// zeros to the last size.
-constexpr std::array<std::int64_t, 4> kBlocks = {128, 64, 32, 16};
+constexpr std::array<std::int64_t, 5> kBlocks = {256, 128, 64, 32, 16};
 constexpr std::int64_t kColumnGrain = 16, kLeastColumns = 64;
 constexpr std::int64_t kGrainOfRows = 64;  // worth a thread, where they are only cleared
 

@@ -14,10 +14,11 @@ namespace {
 
 constexpr std::array<std::string_view, 2> kSuffixes = {".weight", ".bias"};
 
-std::string of_layer(std::string_view name, std::int64_t layer) {
-  const std::size_t at = name.find('#');
+/// The name with a number in place of a mark.
+std::string numbered(std::string_view name, char mark, std::int64_t number) {
+  const std::size_t at = name.find(mark);
   if (at == std::string_view::npos) return std::string(name);
-  return text(name.substr(0, at), layer, name.substr(at + 1));
+  return text(name.substr(0, at), number, name.substr(at + 1));
 }
 
 /// Those of the stack that a row is of.
@@ -28,11 +29,21 @@ std::int64_t layers_of(const HubName& name, const ModelConfig& config) {
   return config.layers;
 }
 
+/// Those of all experts, of one row in one layer.
+void add_experts(const HubTensor& row, std::int64_t experts, std::vector<HubTensor>& out) {
+  for (std::int64_t e = 0; e < experts; ++e) {
+    HubTensor one = row;
+    one.theirs = numbered(row.theirs, '@', e);
+    one.expert = e;
+    out.push_back(std::move(one));
+  }
+}
+
 /// The tensors of one row, in one layer.
 void add(const HubName& name, std::string_view prefix, std::int64_t layer,
          std::vector<HubTensor>& out) {
-  const std::string ours = of_layer(name.ours, layer),
-                    theirs = text(prefix, of_layer(name.theirs, layer));
+  const std::string ours = numbered(name.ours, '#', layer),
+                    theirs = text(prefix, numbered(name.theirs, '#', layer));
   for (const std::string_view suffix : kSuffixes) {
     if (ours.ends_with(suffix)) {
       out.push_back({ours, theirs, name.rows, name.order, name.heads});
@@ -167,7 +178,15 @@ std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& c
     if (heads == HubHeads::OfTask && !is_of(name.heads, head)) return;
     const std::int64_t layers =
         name.ours.find('#') == std::string_view::npos ? 1 : layers_of(name, config);
-    for (std::int64_t i = name.first; i < layers; ++i) add(name, prefix, i, out);
+    for (std::int64_t i = name.first; i < layers; ++i) {
+      if (name.rows != HubRows::Expert) {
+        add(name, prefix, i, out);
+        continue;
+      }
+      std::vector<HubTensor> rows;
+      add(name, prefix, i, rows);
+      for (const HubTensor& row : rows) add_experts(row, config.experts.experts, out);
+    }
   };
   for (const HubName& name : family.body) add_all(name, family.prefix);
   for (const HubName& name : family.names)

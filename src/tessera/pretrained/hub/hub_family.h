@@ -32,12 +32,13 @@ enum class HubRows {
   // Of cross.kv, which has for each head its key, then its value:
   CrossKeys,
   CrossValues,
+  Expert,  // ours is [experts, out, in], of which theirs is one
 };
 /// [out, in] as torch's Linear, or [in, out] as GPT-2's Conv1D.
 enum class HubOrder { OutIn, InOut };
 
-/// One row of the table. A `#` stands for the number of a layer. Names that do not end in ".weight"
-/// or ".bias" stand for both.
+/// One row of the table. A `#` stands for the number of a layer, an `@` for that of an expert. Names
+/// that do not end in ".weight" or ".bias" stand for both.
 ///
 /// A row that is of some heads alone is a part of them. Where the folder is of another task all
 /// rows of the head may be missing: it begins anew, and that is told. Every other tensor must be
@@ -133,6 +134,7 @@ struct HubTensor {
   HubRows rows = HubRows::All;
   HubOrder order = HubOrder::OutIn;
   TaskHead heads = TaskHead::None;
+  std::int64_t expert = 0;  // of HubRows::Expert
 };
 enum class HubHeads { OfTask, OfAllTasks };
 /// The table for a model of so many layers: all that its folder may have, with the heads of its

@@ -182,10 +182,11 @@ void Matcher::add(const HubTensor& tensor) {
   Shape shape = theirs;
   if (transposed) shape = {theirs[1], theirs[0]};
   if (tensor.rows == HubRows::OneRow && theirs.ndim() == 2 && theirs[0] == 1) shape = {theirs[1]};
+  if (tensor.rows == HubRows::Expert && shape.ndim() == 2) shape = {1, shape[0], shape[1]};
   shape[0] = our_row_count(tensor.rows, shape[0]);
   const auto [at, is_new] = out_.parameters.emplace(tensor.ours, shape);
   if (!is_new) at->second[0] += shape[0];
-  out_.sources[tensor.ours].push_back({found, tensor.rows, transposed});
+  out_.sources[tensor.ours].push_back({found, tensor.rows, transposed, tensor.expert});
 }
 
 void Matcher::check_constant(const HubConstant& constant) {

@@ -16,6 +16,7 @@ struct HubSource {
   std::string name;
   HubRows rows = HubRows::All;
   bool transposed = false;
+  std::int64_t expert = 0;  // of HubRows::Expert
 };
 
 struct HubMatch {

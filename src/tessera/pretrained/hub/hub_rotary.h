@@ -25,6 +25,7 @@ inline constexpr auto has_proj_bias = has_bias<&TransformerLayer::proj_bias>;
 inline constexpr auto has_ffn_bias = has_bias<&TransformerLayer::ffn_bias>;
 inline constexpr auto has_head_norm = in_layer<&TransformerLayer::head_norm>;
 inline constexpr auto has_norm_out = in_layer<&TransformerLayer::norm_out>;
+inline bool lacks_experts(const ModelConfig& model) { return !has_experts(model); }
 inline bool lacks_norm_out(const ModelConfig& model) { return !has_norm_out(model); }
 
 /// Table of tokens, heads, and the parts of attention whose names many families share.
@@ -70,9 +71,15 @@ inline constexpr HubName kHubGatedNames[] = {
     {.ours = "layers.#.norm2_out.weight",
      .theirs = "model.layers.#.post_feedforward_layernorm.weight",
      .is_in = has_norm_out},
-    {"layers.#.mlp.gate.weight", "model.layers.#.mlp.gate_proj.weight"},
-    {"layers.#.mlp.up.weight", "model.layers.#.mlp.up_proj.weight"},
-    {"layers.#.mlp.down.weight", "model.layers.#.mlp.down_proj.weight"},
+    {.ours = "layers.#.mlp.gate.weight",
+     .theirs = "model.layers.#.mlp.gate_proj.weight",
+     .is_in = lacks_experts},
+    {.ours = "layers.#.mlp.up.weight",
+     .theirs = "model.layers.#.mlp.up_proj.weight",
+     .is_in = lacks_experts},
+    {.ours = "layers.#.mlp.down.weight",
+     .theirs = "model.layers.#.mlp.down_proj.weight",
+     .is_in = lacks_experts},
     {.ours = "layers.#.mlp.gate.bias",
      .theirs = "model.layers.#.mlp.gate_proj.bias",
      .is_in = has_ffn_bias},

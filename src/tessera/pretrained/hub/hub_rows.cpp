@@ -31,7 +31,9 @@ std::vector<HubRowRun> unpaired(const std::vector<HubRowRun>& runs, std::int64_t
 
 }  // namespace
 
-std::vector<HubRowRun> hub_row_runs(HubRows which, const ModelConfig& c, std::int64_t rows) {
+std::vector<HubRowRun> hub_row_runs(HubRows which, const ModelConfig& c, std::int64_t rows,
+                                    std::int64_t expert) {
+  if (which == HubRows::Expert) return {{expert, 0, 1}};
   if (which == HubRows::All || which == HubRows::OneRow) return {{0, 0, rows}};
   if (which == HubRows::UpperHalf) return {{0, 0, rows / 2}};
   if (which == HubRows::LowerHalf) return {{0, rows / 2, rows / 2}};
@@ -57,6 +59,7 @@ std::int64_t hub_row_count(HubRows which, const ModelConfig& c, std::int64_t row
   switch (which) {
     case HubRows::All:
     case HubRows::OneRow: return rows;
+    case HubRows::Expert: return 1;
     case HubRows::UpperHalf:
     case HubRows::LowerHalf: return 2 * rows;
     case HubRows::PairedQueries:
@@ -77,6 +80,10 @@ std::int64_t our_row_count(HubRows which, std::int64_t theirs) {
 
 Shape hub_shape(HubRows which, bool transposed, const Shape& ours, const ModelConfig& config) {
   Shape out = ours;
+  if (which == HubRows::Expert) {
+    out.erase(0);
+    return transposed ? Shape{out[1], out[0]} : out;
+  }
   if (out.ndim() > 0) out[0] = hub_row_count(which, config, ours[0]);
   if (transposed && out.ndim() == 2) out = {out[1], out[0]};
   if (which == HubRows::OneRow) out = {1, out[0]};

@@ -15,8 +15,9 @@ struct HubRowRun {
 };
 
 /// All rows of a tensor of which theirs has so many, in the order of ours. `rows` must be
-/// hub_row_count.
-std::vector<HubRowRun> hub_row_runs(HubRows which, const ModelConfig& config, std::int64_t rows);
+/// hub_row_count; a row of experts is all that one of them has.
+std::vector<HubRowRun> hub_row_runs(HubRows which, const ModelConfig& config, std::int64_t rows,
+                                    std::int64_t expert = 0);
 
 /// How many rows their tensor has; `rows` where that does not follow from the heads.
 std::int64_t hub_row_count(HubRows which, const ModelConfig& config, std::int64_t rows);

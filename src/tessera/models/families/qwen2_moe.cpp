@@ -1,0 +1,36 @@
+/// Qwen2-MoE: Qwen2 whose feed-forward layers are experts.
+
+#include "tessera/models/families/qwen.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr auto kQwen2MoeReads = joined(kQwenReads, kExpertReads);
+
+}  // namespace
+
+extern constinit const ModelFamily kQwen2Moe = [] {
+  ModelFamily out = qwen_family({
+      .name = "qwen2_moe",
+      .doc = "Qwen2 whose feed-forward layers are experts, beside one that every token reads",
+      .reads = kQwen2MoeReads,
+      .tasks = kExpertTasks,
+      .layer = rotary_layer({.qkv_bias = true}),
+  });
+  out.publish = [](ModelConfig& config) {
+    publish_qwen(config);
+    config.experts = {
+        .experts = 60, .chosen = 4, .pre_softmax = true, .shared_gate = true, .balance = 0.001};
+  };
+  // As published: as wide as the experts of a token together.
+  out.complete = [](ModelConfig& config) {
+    complete_rotary(config);
+    if (config.experts.shared_width == 0 && config.ffn_width > 0 &&
+        config.ffn_width <= kMaxFieldSize && config.experts.chosen <= kMaxFieldSize)
+      config.experts.shared_width = config.experts.chosen * config.ffn_width;
+  };
+  return out;
+}();
+
+}  // namespace tessera

@@ -1,0 +1,55 @@
+#include "tessera/pretrained/hub/hub_experts.h"
+
+#include "tessera/base/error.h"
+
+namespace tessera {
+
+namespace {
+
+constexpr std::int64_t kMostHubExperts = 1 << 16;
+constexpr const char *kChosen = "num_experts_per_tok", *kBalance = "router_aux_loss_coef",
+                     *kWithBalance = "output_router_logits", *kNorm = "norm_topk_prob",
+                     *kDense = "mlp_only_layers";
+
+}  // namespace
+
+void read_experts(const HubConfig& from, const HubExperts& keys, ModelConfig& to) {
+  for (const std::string_view key :
+       {keys.key, std::string_view(kChosen), std::string_view(kNorm)}) {
+    if (from.find(key) != nullptr && !from.has(key)) from.refuse(key, "it says nothing");
+  }
+  const auto whole = [&](std::string_view key, std::int64_t standard) {
+    return from.has(key) ? from.whole(key, 1, kMostHubExperts) : standard;
+  };
+  to.experts = {};
+  to.experts.experts =
+      whole(keys.key, keys.also.empty() ? keys.experts : whole(keys.also, keys.experts));
+  to.experts.chosen = whole(kChosen, keys.chosen);
+  if (to.experts.chosen > to.experts.experts)
+    fail(Fault::Data, from.path(), ": ", kChosen, " is ", to.experts.chosen,
+         from.has(kChosen) ? "" : ", as the file lacks it", ", and ", keys.key, " is ",
+         to.experts.experts, "; a token cannot choose more experts than there are");
+  to.experts.pre_softmax = keys.says_norm && !(from.has(kNorm) && from.truth(kNorm));
+  const double balance = from.has(kBalance) ? from.number(kBalance, 0, 1e6) : 0.001;
+  if (from.has(kWithBalance) && from.truth(kWithBalance)) to.experts.balance = balance;
+  if (from.has(kDense) && !from.json()[kDense].empty())
+    from.refuse(kDense, "all layers have experts here, so it must be an empty list");
+}
+
+void write_experts(const ModelConfig& from, const HubExperts& keys, HubJson& to) {
+  require(
+      keys.says_norm || !from.experts.pre_softmax, "export: transformers' ", from.family,
+      " weights the chosen experts by their probabilities among these, and this model among all ",
+      "(moe-router-pre-softmax)");
+  to[keys.key] = from.experts.experts;
+  if (!keys.also.empty()) to[keys.also] = from.experts.experts;
+  to[kChosen] = from.experts.chosen;
+  if (keys.says_norm) {
+    to[kNorm] = !from.experts.pre_softmax;
+    to[kDense] = HubJson::array();
+  }
+  to[kWithBalance] = from.experts.balance > 0;
+  if (from.experts.balance > 0) to[kBalance] = from.experts.balance;
+}
+
+}  // namespace tessera
