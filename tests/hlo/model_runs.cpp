@@ -119,6 +119,12 @@ const std::vector<ModelRun>& model_runs() {
       {"llama",
        "--devices 4 --pipeline-model-parallel-size 2 --pipeline-schedule interleaved "
        "--layers 4 --micro-batch-size 3 --zero-stage 2"},
+      {"mixtral",
+       "--num-experts 3 --moe-z-loss-coeff 0.1 --devices 2 --expert-model-parallel-size 2", true},
+      {"mixtral",
+       "--num-experts 3 --devices 4 --expert-model-parallel-size 2 --tensor-model-parallel-size 2 "
+       "--zero-stage 3 --bf16",
+       true},
       {"bert", "--devices 4 --tensor-model-parallel-size 2 --micro-batch-size 3", true},
       {"bert", "--masked-positions 3 --devices 2 --context-parallel-size 2", true},
       {"bert", "--masked-positions 3 --fp16 --optimizer lamb --devices 3 --zero-stage 2"},

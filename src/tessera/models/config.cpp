@@ -5,6 +5,7 @@
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
+#include "tessera/models/layer.h"
 
 namespace tessera {
 
@@ -36,6 +37,11 @@ void check_weight_sizes(const ModelConfig& c) {
   add({c.most_positions(), embedded, kBytes}, "bytes of positions (context x width x 16)");
   add({2, c.width, embedded, kBytes},
       "bytes between embedding and layers (2 x width x embedding-width x 16)");
+}
+
+/// Of linear layers that are experts where a layer has some.
+bool is_of_experts(std::string_view target) {
+  return target == "up" || target == "gate" || target == "down";
 }
 
 }  // namespace
@@ -124,6 +130,11 @@ FieldProblems problems(const ModelConfig& c) {
   for (const FieldProblem& problem : problems(c.lora)) out.add(problem);
   if (reads_field(c, "num-experts"))
     for (const FieldProblem& problem : problems(c.experts)) out.add(problem);
+  for (const std::string& target : c.lora.targets) {
+    if (c.lora.rank > 0 && has_experts(c) && is_of_experts(target))
+      out.add({"lora-targets", "num-experts"},
+              text("lora-targets has ", target, ", and experts have no adapters; leave it out"));
+  }
   const ModelFamily& family = *c.family;
   if (c.vocabulary > 0 && c.vocabulary <= family.special_tokens) {
     out.add({"vocab-size", "family"},

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "tessera/device/device.h"
+#include "tessera/runtime/backend.h"
 #include "tessera/train/run_setup.h"
 
 namespace tessera {

@@ -1,0 +1,117 @@
+/// Runs of models with experts: the same losses however experts are shared out, whatever their loads
+/// are, and through a resume on other meshes.
+
+#include <cmath>
+#include <numeric>
+
+#include "train/tiny_run.h"
+
+namespace tessera {
+namespace {
+
+class ExpertRun : public TrainerTest {
+ protected:
+  RunConfig with_experts(const std::string& output) const {
+    RunConfig out;
+    find_preset("mixtral-tiny").apply(out);
+    out.model.layers = 2;
+    out.data = {folder_ + "/text.txt"};
+    out.output = folder_ + "/" + output;
+    out.steps = 6;
+    out.resume = "auto";
+    return out;
+  }
+  static RunConfig over(RunConfig config, std::int64_t devices, std::int64_t experts) {
+    config.parallel.devices = devices;
+    config.parallel.experts = experts;
+    return config;
+  }
+  double last_loss(const std::string& output) const {
+    return last(output, "train").at("loss").get<double>();
+  }
+};
+
+TEST_F(ExpertRun, CountsEveryChoice) {
+  RunConfig config = with_experts("one");
+  config.model.experts.z_loss = 0.1;
+  run(config);
+  const nlohmann::json line = last("one", "train");
+  EXPECT_EQ(line.at("tokens"), 8 * 32);
+  EXPECT_EQ(line.at("dropped_fraction"), 0);
+  ASSERT_EQ(line.at("tokens_per_expert").size(), 2U);
+  for (const nlohmann::json& layer : line.at("tokens_per_expert")) {
+    const auto counts = layer.get<std::vector<double>>();
+    EXPECT_EQ(counts.size(), 4U);
+    EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), 0.0), 2 * 8 * 32);
+  }
+  const auto number = [&](const char* key) { return line.at(key).get<double>(); };
+  EXPECT_NEAR(number("loss"),
+              number("lm_loss") + 0.01 * number("aux_loss") + 0.1 * number("z_loss"), 1e-5);
+  EXPECT_GE(number("aux_loss"), 2 * 0.99);  // of each layer at least 1, where both are even
+}
+
+TEST_F(ExpertRun, LoadsOfAnyKindAreTheSameOnEveryMesh) {
+  struct Load {
+    const char* name;
+    std::int64_t experts, chosen;
+  };
+  for (const auto& [name, experts, chosen] : {Load{"some", 5, 2}, Load{"all", 3, 3},
+                                              Load{"more than tokens", 64, 1}, Load{"one", 2, 1}}) {
+    SCOPED_TRACE(name);
+    RunConfig config = with_experts(text(name, "-one"));
+    config.model.experts.experts = experts;
+    config.model.experts.chosen = chosen;
+    run(config);
+    for (const auto& [devices, shares] : {std::pair(2, 2), {2, 1}, {4, 2}}) {
+      const std::string output = text(name, "-", devices, "-", shares);
+      RunConfig other = over(config, devices, shares);
+      other.output = folder_ + "/" + output;
+      run_on_ranks(other);
+      EXPECT_NEAR(last_loss(output), last_loss(text(name, "-one")), 1e-5) << output;
+      EXPECT_EQ(last(output, "train").at("tokens_per_expert"),
+                last(text(name, "-one"), "train").at("tokens_per_expert"));
+    }
+  }
+}
+
+TEST_F(ExpertRun, GoesOnWithExpertsSharedOutOtherwise) {
+  RunConfig whole = with_experts("whole"), parts = with_experts("parts");
+  run(whole);
+  parts.exit_interval = 2;
+  run(parts);
+  run_on_ranks(over(parts, 4, 4));
+  parts.exit_interval = 0;
+  run_on_ranks(over(parts, 2, 2));
+  EXPECT_NEAR(last_loss("parts"), last_loss("whole"), 1e-5);
+}
+
+TEST_F(ExpertRun, WhatDoesNotFitIsRefused) {
+  const auto refused = [&](auto change) {
+    RunConfig config = with_experts("none");
+    change(config);
+    return refusal(config);
+  };
+  EXPECT_NE(refused([](RunConfig& c) {
+              c.model.experts.chosen = 5;
+            }).find("moe-router-topk is 5, of num-experts 4"),
+            std::string::npos);
+  EXPECT_NE(refused([](RunConfig& c) {
+              c.parallel.devices = c.parallel.experts = 5;
+            }).find("expert-model-parallel-size 5 is more than the 4 experts of a layer"),
+            std::string::npos);
+  EXPECT_NE(refused([](RunConfig& c) {
+              c.parallel.experts = 2;
+            }).find("expert-model-parallel-size 2 does not divide the 1 data parallel devices"),
+            std::string::npos);
+  EXPECT_NE(refused([](RunConfig& c) {
+              c.model.lora.rank = 2, c.model.lora.targets = {"q", "up"};
+            }).find("lora-targets has up, and experts have no adapters"),
+            std::string::npos);
+  EXPECT_NE(refused([](RunConfig& c) {
+              c.model.family = "llama", c.parallel.devices = c.parallel.experts = 2;
+            }).find("the model of family llama has none"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace tessera
