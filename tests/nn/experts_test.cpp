@@ -8,9 +8,9 @@
 #include <cmath>
 #include <numeric>
 
+#include "nn/drawn_numbers.h"
 #include "tessera/base/text.h"
 #include "tessera/nn/transformer.h"
-#include "tessera/ops/interpret.h"
 
 namespace tessera {
 namespace {
@@ -39,15 +39,7 @@ struct ExpertLayer {
     builder.output(Output::Kind::Metric, "z", routing.z_loss[0].value());
     builder.output(Output::Kind::Metric, "tokens", routing.tokens[0]);
     const Graph graph = builder.finish();
-    double next = 0;
-    const auto draw = [&](const Shape& shape) {
-      HostTensor out(DType::F64, shape);
-      for (std::int64_t i = 0; i < out.numel(); ++i) out.set(i, std::sin(next += 1.7));
-      return out;
-    };
-    for (const State& state : graph.states())
-      in.states.emplace(state.path, draw(graph.type(state.value).shape));
-    in.batch["x"] = draw({kTexts, kTokensOfText, kChannels});
+    in = drawn_numbers(graph, {kTexts, kTokensOfText, kChannels});
     Interpretation how;
     how.f64 = true;
     results = interpret(graph, in, how);

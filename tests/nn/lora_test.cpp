@@ -6,8 +6,8 @@
 
 #include <cmath>
 
+#include "nn/drawn_numbers.h"
 #include "tessera/nn/optimizer.h"
-#include "tessera/ops/interpret.h"
 
 namespace tessera {
 namespace {
@@ -25,15 +25,7 @@ struct AdaptedLayer {
         lora_linear({x}, "qkv", kOutputs, {}, lora, joined_rows("qkv", kAtOnce, kHeadWidth), {})[0];
     builder.output(Output::Kind::Metric, "y", y);
     graph = builder.finish();
-    double next = 0;
-    const auto draw = [&](const Shape& shape) {
-      HostTensor out(DType::F64, shape);
-      for (std::int64_t i = 0; i < out.numel(); ++i) out.set(i, std::sin(next += 1.7));
-      return out;
-    };
-    for (const State& state : graph.states())
-      in.states.emplace(state.path, draw(graph.type(state.value).shape));
-    in.batch["x"] = draw({4, kInputs});
+    in = drawn_numbers(graph, {4, kInputs});
   }
 
   HostTensor run() const {

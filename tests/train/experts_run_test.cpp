@@ -12,13 +12,8 @@ namespace {
 class ExpertRun : public TrainerTest {
  protected:
   RunConfig with_experts(const std::string& output) const {
-    RunConfig out;
-    find_preset("mixtral-tiny").apply(out);
-    out.model.layers = 2;
-    out.data = {folder_ + "/text.txt"};
-    out.output = folder_ + "/" + output;
+    RunConfig out = config_of("mixtral-tiny", output);
     out.steps = 6;
-    out.resume = "auto";
     return out;
   }
   static RunConfig over(RunConfig config, std::int64_t devices, std::int64_t experts) {

@@ -73,6 +73,26 @@ TEST(Recompute, IsToldBlockByBlock) {
   EXPECT_GT(there.at("layers.1").kept_bytes.host, input);
 }
 
+/// Selective keeps products of activations and weights, of all of them or of the experts chosen.
+TEST(Recompute, SelectiveKeepsProductsOfWeights) {
+  for (const char* family : {"llama", "mixtral"}) {
+    SCOPED_TRACE(family);
+    const MemoryMesh mesh{family, family, {}, {}};
+    Strategy strategy = mesh.strategy();
+    strategy.recompute = {{"layers.*", Recompute::Selective}};
+    const Plan plan = StagedRun(mesh.step(), strategy).plan(*make_cpu_device({1, -1}), 0);
+    int layers = 0;
+    for (const BlockUse& block : plan.program("train").blocks) {
+      if (!block.block.starts_with("layers.")) continue;
+      ++layers;
+      EXPECT_GT(block.recomputed_ops.size(), 0U) << block.block;
+      for (const char* product : {"matmul", "grouped_matmul"})
+        EXPECT_EQ(block.recomputed_ops.count(product), 0U) << block.block << ", " << product;
+    }
+    EXPECT_EQ(layers, 4);
+  }
+}
+
 /// A layer says of itself that it is computed again.
 TEST(Recompute, AsTheModelSays) {
   const auto plan_with = [](Recompute what) {

@@ -51,6 +51,8 @@ std::int64_t num_losses(const StagedRun& run, const Strategy& strategy) {
 const std::set<std::string_view> kWithout = {"Dp3Zero3Lamb",
                                              "T5One4Zero3",
                                              "EncoderDecoderOne4Zero3",
+                                             "MixtralEp2Zero3",
+                                             "MixtralOne2Ep2",
                                              "Tp2",
                                              "Tp2Sp",
                                              "Cp2Tp2Dp2Zero3",

@@ -30,15 +30,20 @@ class TrainerTest : public testing::Test {
   }
   ~TrainerTest() override { std::filesystem::remove_all(folder_); }
 
-  RunConfig config(const std::string& output) const {
+  /// Of two layers.
+  RunConfig config_of(const std::string& preset, const std::string& output) const {
     RunConfig out;
-    find_preset("gpt2-tiny").apply(out);
+    find_preset(preset).apply(out);
     out.model.layers = 2;
-    out.model.dropout = 0.1;
     out.data = {folder_ + "/text.txt"};
     out.output = folder_ + "/" + output;
     out.steps = 12;
     out.resume = "auto";
+    return out;
+  }
+  RunConfig config(const std::string& output) const {
+    RunConfig out = config_of("gpt2-tiny", output);
+    out.model.dropout = 0.1;
     return out;
   }
 

@@ -10,6 +10,7 @@
 #include "tessera/ops/fused.h"
 #include "tessera/ops/random.h"
 #include "tessera/passes/absorb.h"
+#include "tessera/passes/place_chunks.h"
 #include "tessera/passes/rewrite.h"
 #include "tessera/passes/simplify.h"
 
@@ -112,7 +113,23 @@ class Fuser {
     // The place of an element in the whole tensor is known by an operand of that shape.
     const auto whole = [&](ValueId v) { return from().type(v).shape == shape; };
     if (is_random(*node(id).op) && std::none_of(read.begin(), read.end(), whole)) return false;
-    return read.size() <= kMostFusedOperands && !passes_message(group, id) && !leads_to(group, id);
+    return read.size() <= kMostFusedOperands && !passes_message(group, id) &&
+           !holds_up(group, id) && !leads_to(group, id);
+  }
+
+  /// True where `id` reads something behind the group, and its block is another than that of
+  /// something which reads the group before. Joined with it, that would wait for this block, and all
+  /// that it needs would lie in memory until then: for all layers at once, where each reads the same
+  /// value, as gradients of a loss of each do.
+  bool holds_up(const Group& group, NodeId id) const {
+    const bool waits = std::ranges::any_of(
+        node(id).inputs, [&](ValueId input) { return input.node > group.nodes.back(); });
+    const std::string_view block = unit_of(node(id).block);
+    return waits && std::ranges::any_of(group.nodes, [&](NodeId member) {
+             return std::ranges::any_of(users_(member), [&](NodeId user) -> bool {
+               return user < id && !group.has(user) && unit_of(node(user).block) != block;
+             });
+           });
   }
 
   void find_messages() {

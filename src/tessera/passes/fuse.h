@@ -9,8 +9,8 @@ namespace tessera {
 /// where these are computed over the same shape, in the same phase and memory, and no path from one
 /// to the other leaves the group. Results that are read outside stay results. A group takes the
 /// place of its last node; what reads it comes after that. Scalars are left alone. Where something
-/// is sent to another stage, no group reaches across a message that is waited for. A group has at
-/// most 16 nodes and 12 operands.
+/// is sent to another stage, no group reaches across a message that is waited for. Nor does one make
+/// a block wait for what another makes later. A group has at most 16 nodes and 12 operands.
 ///
 /// In, out: Form::Global or Form::Local.
 Graph fuse(const Graph& graph);

@@ -5,7 +5,6 @@
 #include <string_view>
 
 #include "tessera/base/index.h"
-#include "tessera/ops/matmul.h"
 #include "tessera/passes/place_chunks.h"
 #include "tessera/passes/rewrite.h"
 
@@ -15,7 +14,7 @@ namespace {
 
 /// A product of an activation and a weight.
 bool is_projection(const Graph& graph, const Node& node) {
-  return node.op == &kMatmul && std::ranges::any_of(node.inputs, [&](ValueId input) {
+  return node.op->product != nullptr && std::ranges::any_of(node.inputs, [&](ValueId input) {
            return graph.node(input.node).op == &kState;
          });
 }

@@ -132,6 +132,38 @@ void gather_places(const T* from, std::int64_t width, std::int64_t stride, std::
   std::fill_n(to, (size - std::ssize(places)) * width, T(0));
 }
 
+/// A kernel's working memory: that of the sorting, then for each task rows of two operands and what
+/// products need.
+class TaskMemory {
+ public:
+  TaskMemory(std::int64_t sorting_bytes, std::int64_t first_bytes, std::int64_t second_bytes,
+             std::int64_t scratch_bytes)
+      : begin_(sorting_bytes),
+        second_(round_up(first_bytes, 64)),
+        scratch_(second_ + round_up(second_bytes, 64)),
+        step_(scratch_ + round_up(scratch_bytes, 64)) {}
+
+  std::int64_t bytes(int tasks) const { return begin_ + tasks * step_; }
+
+  struct Parts {
+    char *first, *second, *scratch;
+  };
+  Parts of(void* workspace, int task) const {
+    char* const at = static_cast<char*>(workspace) + begin_ + task * step_;
+    return {at, at + second_, at + scratch_};
+  }
+
+ private:
+  std::int64_t begin_, second_, scratch_, step_;
+};
+
+template <typename Product>
+std::int64_t most_scratch(const std::vector<Product>& products) {
+  std::int64_t out = 0;
+  for (const Product& product : products) out = std::max(out, product.scratch_bytes());
+  return out;
+}
+
 std::int64_t ids_per_row(const OpCall& call, int i) {
   return call.in(i).ndim() > call.in(0).ndim() ? 1 : call.in(0).shape.back();
 }
@@ -149,22 +181,13 @@ class GroupedMatmul final : public Kernel {
         columns_(request.call.out(0).shape.back(),
                  sorting_.ids() / kBlocks[0] + sorting_.groups() / 2 + 1, pool.threads()),
         trans_(request.call.flag("trans_w")),
-        pool_(pool) {
-    for (const std::int64_t size : kBlocks) {
-      for (const std::int64_t part : {std::int64_t{0}, columns_.parts - 1}) {
-        const std::int64_t n = columns_.width(part);
-        products_.emplace_back(
-            GemmShape{size, n, k_, k_, 1, trans_ ? 1 : columns_.all, trans_ ? k_ : 1, n, false});
-        scratch_ = std::max(scratch_, products_.back().scratch_bytes());
-      }
-    }
-    scratch_ = round_up(scratch_, 64);
-  }
+        pool_(pool),
+        products_(products()),
+        memory_(sorting_.bytes(), kBlocks[0] * k_ * std::int64_t{sizeof(In)},
+                kBlocks[0] * columns_.step * std::int64_t{sizeof(Out)}, most_scratch(products_)) {}
 
   std::string_view name() const override { return Product::kGroupedName; }
-  std::int64_t workspace_bytes() const override {
-    return sorting_.bytes() + pool_.threads() * task_bytes();
-  }
+  std::int64_t workspace_bytes() const override { return memory_.bytes(pool_.threads()); }
 
   void run(const KernelArgs& args) const override {
     const Sorting::Result sorted = sorting_.sort(args);
@@ -181,18 +204,24 @@ class GroupedMatmul final : public Kernel {
   }
 
  private:
-  std::int64_t a_bytes() const { return round_up(kBlocks[0] * k_ * std::int64_t{sizeof(In)}, 64); }
-  std::int64_t task_bytes() const {
-    return a_bytes() + round_up(kBlocks[0] * columns_.step * std::int64_t{sizeof(Out)}, 64) +
-           scratch_;
+  /// Per size of a block: of most parts of columns, of the last.
+  std::vector<Product> products() const {
+    std::vector<Product> out;
+    for (const std::int64_t size : kBlocks) {
+      for (const std::int64_t part : {std::int64_t{0}, columns_.parts - 1}) {
+        const std::int64_t n = columns_.width(part);
+        out.emplace_back(
+            GemmShape{size, n, k_, k_, 1, trans_ ? 1 : columns_.all, trans_ ? k_ : 1, n, false});
+      }
+    }
+    return out;
   }
 
   void multiply(const KernelArgs& args, const Sorting::Result& sorted, const RowBlock& block,
                 std::int64_t part, int task) const {
-    char* const memory =
-        static_cast<char*>(args.workspace) + sorting_.bytes() + task * task_bytes();
-    auto* const a = reinterpret_cast<In*>(memory);
-    auto* const c = reinterpret_cast<Out*>(memory + a_bytes());
+    const TaskMemory::Parts memory = memory_.of(args.workspace, task);
+    auto* const a = reinterpret_cast<In*>(memory.first);
+    auto* const c = reinterpret_cast<Out*>(memory.second);
     const auto size = static_cast<std::size_t>(block.size);
     const std::span<const std::int32_t> places(sorted.order + block.first,
                                                static_cast<std::size_t>(block.rows));
@@ -200,8 +229,8 @@ class GroupedMatmul final : public Kernel {
     const In* const w = static_cast<const In*>(args.ins[2]) + block.group * k_ * columns_.all +
                         part * columns_.step * (trans_ ? k_ : 1);
     const std::int64_t n = columns_.width(part);
-    products_[2 * size + (columns_.is_last_and_other(part) ? 1 : 0)].execute(
-        a, w, c, memory + task_bytes() - scratch_);
+    products_[2 * size + (columns_.is_last_and_other(part) ? 1 : 0)].execute(a, w, c,
+                                                                             memory.scratch);
     auto* const y = static_cast<Out*>(args.outs[0]) + part * columns_.step;
     for (std::int64_t r = 0; r < block.rows; ++r)
       std::memcpy(y + places[static_cast<std::size_t>(r)] * columns_.all, c + r * n,
@@ -209,11 +238,12 @@ class GroupedMatmul final : public Kernel {
   }
 
   Sorting sorting_;
-  std::int64_t per_, k_, scratch_ = 0;
+  std::int64_t per_, k_;
   Columns columns_;
   bool trans_;
   Pool& pool_;
-  std::vector<Product> products_;  // per size of a block: of most parts of columns, of the last
+  std::vector<Product> products_;
+  TaskMemory memory_;
 };
 
 /// Sums over the rows of each group, in f32.
@@ -230,23 +260,13 @@ class GroupedOuter final : public Kernel {
         m_(request.call.in(1).shape.back()),
         columns_(request.call.in(2).shape.back(), sorting_.groups(), pool.threads()),
         onto_(request.call.num_in() > 3),
-        pool_(pool) {
-    for (const std::int64_t size : kBlocks) {
-      for (const std::int64_t part : {std::int64_t{0}, columns_.parts - 1}) {
-        for (const bool adds : {false, true}) {
-          const std::int64_t n = columns_.width(part);
-          products_.emplace_back(GemmShape{m_, n, size, 1, m_, n, 1, columns_.all, adds});
-          scratch_ = std::max(scratch_, products_.back().scratch_bytes());
-        }
-      }
-    }
-    scratch_ = round_up(scratch_, 64);
-  }
+        pool_(pool),
+        products_(products()),
+        memory_(sorting_.bytes(), kBlocks[0] * m_ * std::int64_t{sizeof(In)},
+                kBlocks[0] * columns_.step * std::int64_t{sizeof(In)}, most_scratch(products_)) {}
 
   std::string_view name() const override { return Product::kGroupedName; }
-  std::int64_t workspace_bytes() const override {
-    return sorting_.bytes() + pool_.threads() * task_bytes();
-  }
+  std::int64_t workspace_bytes() const override { return memory_.bytes(pool_.threads()); }
 
   void run(const KernelArgs& args) const override {
     const Sorting::Result sorted = sorting_.sort(args);
@@ -260,18 +280,24 @@ class GroupedOuter final : public Kernel {
   }
 
  private:
-  std::int64_t p_bytes() const { return round_up(kBlocks[0] * m_ * std::int64_t{sizeof(In)}, 64); }
-  std::int64_t task_bytes() const {
-    return p_bytes() + round_up(kBlocks[0] * columns_.step * std::int64_t{sizeof(In)}, 64) +
-           scratch_;
+  /// Per size of a block: of most parts of columns, of the last; each alone, added on.
+  std::vector<Product> products() const {
+    std::vector<Product> out;
+    for (const std::int64_t size : kBlocks) {
+      for (const std::int64_t part : {std::int64_t{0}, columns_.parts - 1}) {
+        const std::int64_t n = columns_.width(part);
+        for (const bool adds : {false, true})
+          out.emplace_back(GemmShape{m_, n, size, 1, m_, n, 1, columns_.all, adds});
+      }
+    }
+    return out;
   }
 
   void add_up(const KernelArgs& args, const Sorting::Result& sorted, std::int64_t group,
               std::int64_t part, int task) const {
-    char* const memory =
-        static_cast<char*>(args.workspace) + sorting_.bytes() + task * task_bytes();
-    auto *const p = reinterpret_cast<In*>(memory), *const q =
-                                                       reinterpret_cast<In*>(memory + p_bytes());
+    const TaskMemory::Parts memory = memory_.of(args.workspace, task);
+    auto *const p = reinterpret_cast<In*>(memory.first), *const q =
+                                                             reinterpret_cast<In*>(memory.second);
     const std::int64_t n = columns_.width(part);
     auto* const y =
         static_cast<float*>(args.outs[0]) + group * m_ * columns_.all + part * columns_.step;
@@ -287,18 +313,18 @@ class GroupedOuter final : public Kernel {
       gather_places(static_cast<const In*>(args.ins[2]) + part * columns_.step, n, columns_.all,
                     q_per_, places, kBlocks[size], q);
       products_[4 * size + (columns_.is_last_and_other(part) ? 2 : 0) + (adds ? 1 : 0)].execute(
-          p, q, y, memory + task_bytes() - scratch_);
+          p, q, y, memory.scratch);
       adds = true;
     }
   }
 
   Sorting sorting_;
-  std::int64_t p_per_, q_per_, m_, scratch_ = 0;
+  std::int64_t p_per_, q_per_, m_;
   Columns columns_;
   bool onto_;
   Pool& pool_;
-  /// Per size of a block: of most parts of columns, of the last; each alone, added on.
   std::vector<Product> products_;
+  TaskMemory memory_;
 };
 
 template <typename Element>
