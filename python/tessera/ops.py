@@ -322,6 +322,12 @@ def top_k(x: Value, k: int) -> TopK:
     return TopK(*call("top_k", x=x, k=k))
 
 
+def within_capacity(ids: Value, keys: Value, capacity: int) -> Value:
+    """ids [..., t, k] (i32), of which in each [t, k] at most `capacity` of equal ones stay: those of
+    the largest keys [..., t, k], and of equal keys the first; the others become -1."""
+    return one("within_capacity", ids=ids, keys=keys, capacity=capacity)
+
+
 def arg_max(x: Value, dim: int = -1) -> Value:
     """The place of the largest element along a dim, as i32; of equal ones the first."""
     return one("arg_max", x=x, dim=dim)

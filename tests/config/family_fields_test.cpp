@@ -19,9 +19,21 @@ struct OtherValue {
 };
 constexpr OtherValue kOtherValues[] = {
     {"layers", "3"},
-    {"num-experts", "4"},
+    {"num-experts", "8"},
     {"moe-router-topk", "1"},
+    {"moe-router-score-function", "softmax"},
     {"moe-router-pre-softmax", "true"},
+    {"moe-router-topk-scaling-factor", "3"},
+    {"moe-router-num-groups", "1"},
+    {"moe-router-group-topk", "2"},
+    {"moe-router-enable-expert-bias", "false"},
+    {"moe-router-bias-update-rate", "0.5"},
+    {"moe-input-jitter-eps", "0.25"},
+    {"moe-expert-capacity-factor", "0.5"},
+    {"moe-min-capacity", "13"},
+    {"moe-token-drop-policy", "choice"},
+    {"moe-aux-loss-samples", "4"},
+    {"moe-use-residual", "false"},
     {"moe-shared-expert-intermediate-size", "6"},
     {"moe-shared-expert-gate", "true"},
     {"moe-aux-loss-coeff", "0.5"},
@@ -115,7 +127,7 @@ TEST(FamilyFields, AreThoseThatChangeTheStep) {
         const auto other = std::ranges::find(kOtherValues, field.name, &OtherValue::field);
         ASSERT_NE(other, std::end(kOtherValues)) << "give it another value in this test";
         RunConfig config, changed;
-        config.model = changed.model = tiny(std::string(family->name));
+        config.model = changed.model = with_routing(tiny(std::string(family->name)));
         config.model.task = changed.model.task = task.name;
         set_text(field, changed, other->value, field.name);
         ASSERT_NE(get_text(field, changed), get_text(field, config));

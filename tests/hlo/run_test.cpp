@@ -150,6 +150,8 @@ INSTANTIATE_TEST_SUITE_P(
                     RunCase{"BertDp2Tp2", "bert", parallel_of(2, 2, 1, true, 1, 2)},
                     RunCase{"MixtralEp2Dp4", "mixtral",
                             experts(2, parallel_of(4, 1, 1, false, 1, 3))},
+                    RunCase{"RoutedEp2", "mixtral-routed",
+                            experts(2, parallel_of(2, 1, 1, false, 1, 2))},
                     RunCase{"EncoderDecoderTp2", "transformer", parallel_of(1, 2, 1, false, 0, 1)},
                     RunCase{"T5Dp3", "t5", parallel_of(3, 1, 1, false, 2, 2)},
                     RunCase{"VitDp2Tp2", "vit", parallel_of(2, 2, 1, true, 3, 2)}),

@@ -220,6 +220,8 @@ std::vector<Case> basic_cases() {
       {&kTopK, "", {normal({3, 2, 5})}, {std::int64_t{2}}},
       {&kTopK, "all of a row", {normal({5})}, {five}},
       {&kTopK, "integers that tie", {ids({4, 7}, 0, 3)}, {std::int64_t{3}}},
+      {&kWithinCapacity, "", {ids({2, 6, 2}, -1, 3), normal({2, 6, 2})}, {std::int64_t{2}}},
+      {&kWithinCapacity, "keys that tie", {ids({7, 3}, 0, 4), exactly(1, DType::F32, {7, 3})}, {std::int64_t{3}}},
       {&kOneHot, "", {ids({2, 5}, -1, 5)}, {std::int64_t{4}, DType::F32}},
       {&kOneHot, "integers", {ids({5}, 0, 4)}, {std::int64_t{4}, DType::I32}},
       {&kIota, "floats", {}, {Ints{3, 5}, std::int64_t{1}, DType::F32}},

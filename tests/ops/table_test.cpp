@@ -20,7 +20,7 @@ namespace {
 const std::set<std::string_view> kWithoutGradient = {
     // results are bools or integers, or there is no float operand
     "equal", "not_equal", "less", "less_equal", "logical_and", "logical_or", "logical_not",
-    "is_finite", "one_hot", "iota", "random_uniform", "random_normal", "random_truncated_normal",
+    "is_finite", "within_capacity", "one_hot", "iota", "random_uniform", "random_normal", "random_truncated_normal",
     // gradients: nothing here needs a second derivative
     "grad", "silu_grad", "gelu_grad", "layer_norm_grad", "rms_norm_grad", "cross_entropy_grad",
     "attention_grad", "grouped_outer",

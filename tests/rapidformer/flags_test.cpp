@@ -97,6 +97,20 @@ TEST(RapidformerFlags, BecomeFields) {
       {"--mask-prob .15 --short-seq-prob 0.10", "steps", "10"},  // as numbers
       {"--vocab-extra-ids 100", "vocab-extra-ids", "100"},
       {"--load s --finetune", "init-from", "s"},
+      {"--num-experts 4", "family", "mixtral"},
+      {"--num-experts 4 --moe-router-topk 1", "moe-router-topk", "1"},
+      {"--num-experts 4 --moe-loss-coeff 0.01", "moe-aux-loss-coeff", "0.01"},
+      {"--num-experts 4 --mlp-type residual", "moe-use-residual", "true"},
+      {"--num-experts 4 --use-expert-residual-network --disable-moe-token-dropping",
+       "moe-use-residual", "true"},
+      {"--num-experts 4 --moe-router-load-balancing-type none", "moe-aux-loss-coeff", "0"},
+      {"--num-experts 4 --moe-router-load-balancing-type aux_loss --router-type 0",
+       "moe-aux-loss-samples", "1"},
+      {"--num-experts 4 --moe-min-capacity 0 --top-k-linear-strategy normal "
+       "--moe-linear-layer-type standard --moe-grouped-gemm",
+       "num-experts", "4"},
+      {"--num-experts 4 --expert-model-parallel-size 2 --devices 2", "expert-model-parallel-size",
+       "2"},
       {"--eval-iters 0 --eval-interval 5", "eval-every", "0"},  // no validation
       {"--eval-iters 0", "eval-at-end", "false"},
   };

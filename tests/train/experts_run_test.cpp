@@ -80,6 +80,88 @@ TEST_F(ExpertRun, GoesOnWithExpertsSharedOutOtherwise) {
   EXPECT_NEAR(last_loss("parts"), last_loss("whole"), 1e-5);
 }
 
+/// The bias of each router, whose rate here is a power of two, so that it is the same number however
+/// loads are added up.
+std::vector<std::vector<double>> biases_of(const std::string& folder) {
+  std::vector<std::vector<double>> out;
+  const Checkpoint checkpoint = Checkpoint::open(folder);
+  for (const TensorEntry& entry : checkpoint.tensors()) {
+    if (entry.role != Role::Buffer) continue;
+    std::vector<float> numbers(static_cast<std::size_t>(entry.type.numel()));
+    checkpoint.read(entry.name, std::as_writable_bytes(std::span(numbers)));
+    out.emplace_back(numbers.begin(), numbers.end());
+  }
+  return out;
+}
+
+TEST_F(ExpertRun, BiasesFollowLoadsThroughResumes) {
+  RunConfig whole = with_experts("whole");
+  whole.steps = 5;  // an even number brings them back to 0
+  whole.model.experts.score = RouterScore::Sigmoid;
+  whole.model.experts.bias = true;
+  whole.model.experts.bias_rate = 0.125;
+  RunConfig parts = whole;
+  parts.output = folder_ + "/parts";
+  run(whole);
+  std::vector<std::vector<double>> expected(2, std::vector<double>(4, 0));
+  std::istringstream lines(file("whole/metrics.jsonl"));
+  for (std::string line; std::getline(lines, line);) {
+    const nlohmann::json step = nlohmann::json::parse(line);
+    if (step.at("kind") != "train") continue;
+    for (std::size_t layer = 0; layer < 2; ++layer)
+      for (std::size_t e = 0; e < 4; ++e) {
+        const double more = 2 * 8 * 32 / 4.0 - step["tokens_per_expert"][layer][e].get<double>();
+        expected[layer][e] += more == 0 ? 0 : std::copysign(0.125, more);
+      }
+  }
+  EXPECT_EQ(biases_of(folder_ + "/whole"), expected);
+  EXPECT_NE(expected[0], std::vector<double>(4, 0));
+  parts.exit_interval = 2;
+  run(parts);
+  run_on_ranks(over(parts, 4, 4));
+  parts.exit_interval = 0;
+  run_on_ranks(over(parts, 2, 1));
+  EXPECT_NEAR(last_loss("parts"), last_loss("whole"), 1e-5);
+  EXPECT_EQ(biases_of(folder_ + "/parts"), expected);
+}
+
+TEST_F(ExpertRun, ACapacityDropsTheSameOnEveryMesh) {
+  RunConfig config = with_experts("one");
+  config.model.experts.capacity = 0.5;
+  config.model.experts.samples = 2;
+  config.eval_at_end = true;
+  run(config);
+  const double dropped = last("one", "train").at("dropped_fraction").get<double>();
+  EXPECT_GT(dropped, 0.4);
+  EXPECT_LT(dropped, 1);
+  for (const auto& [devices, shares] : {std::pair(2, 2), {4, 2}}) {
+    const std::string output = text(devices, "-", shares);
+    RunConfig other = over(config, devices, shares);
+    other.output = folder_ + "/" + output;
+    run_on_ranks(other);
+    EXPECT_NEAR(last_loss(output), last_loss("one"), 1e-5) << output;
+    EXPECT_EQ(last(output, "train").at("dropped_fraction"), dropped);
+    EXPECT_NEAR(last(output, "valid").at("loss").get<double>(),
+                last("one", "valid").at("loss").get<double>(), 1e-5);
+  }
+}
+
+/// The last batch of a validation is filled up, and how far depends on the mesh.
+TEST_F(ExpertRun, ValidationsMeasureTheSameOnEveryMesh) {
+  RunConfig config = with_experts("one");
+  config.model.experts.balance = 0.5;
+  config.eval_at_end = true;
+  run(config);
+  const double loss = last("one", "valid").at("loss").get<double>();
+  for (const std::int64_t devices : {2, 3, 4}) {
+    const std::string output = text(devices);
+    RunConfig other = over(config, devices, 1);
+    other.output = folder_ + "/" + output;
+    run_on_ranks(other);
+    EXPECT_NEAR(last(output, "valid").at("loss").get<double>(), loss, 1e-5) << devices;
+  }
+}
+
 TEST_F(ExpertRun, WhatDoesNotFitIsRefused) {
   const auto refused = [&](auto change) {
     RunConfig config = with_experts("none");
@@ -97,6 +179,14 @@ TEST_F(ExpertRun, WhatDoesNotFitIsRefused) {
   EXPECT_NE(refused([](RunConfig& c) {
               c.parallel.experts = 2;
             }).find("expert-model-parallel-size 2 does not divide the 1 data parallel devices"),
+            std::string::npos);
+  EXPECT_NE(refused([](RunConfig& c) {
+              c.parallel.devices = 2, c.micro_batch_size = 2, c.model.experts.samples = 4;
+            }).find("moe-aux-loss-samples 4 does not divide the 2 samples of a micro-batch"),
+            std::string::npos);
+  EXPECT_NE(refused([](RunConfig& c) {
+              c.model.experts.bias = true;
+            }).find("give moe-router-score-function sigmoid"),
             std::string::npos);
   EXPECT_NE(refused([](RunConfig& c) {
               c.model.lora.rank = 2, c.model.lora.targets = {"q", "up"};

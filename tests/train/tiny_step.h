@@ -26,11 +26,33 @@ inline std::string test_name(std::string variant) {
   return variant;
 }
 
+/// A model of experts whose routers do all that they can.
+inline ModelConfig with_routing(ModelConfig c) {
+  c.experts = {.experts = 4,
+               .chosen = 2,
+               .score = RouterScore::Sigmoid,
+               .scale = 2.5,
+               .groups = 2,
+               .chosen_groups = 1,
+               .bias = true,
+               .bias_rate = 0.25,
+               .jitter = 0.1,
+               .samples = 2,
+               .capacity = 1.25,
+               .least_capacity = 3,
+               .residual = true,
+               .shared_width = 10,
+               .balance = 0.3,
+               .z_loss = 0.1};
+  return c;
+}
+
 /// A family, or a variant of one: "bert-masked" and the like, whose head computes some positions of
 /// a sample only; "bert-classes", which tells classes of samples, "bert-tags", of tokens,
 /// "bert-spans", which finds ends of answers; "bert-numbers" and "bert-number", which tells numbers
 /// of samples, and "bert-sets", of which each has several labels; "bert-sentences", which makes
 /// vectors of three texts; "bert-choices", which tells the right one of three; "bert-alone", of samples of one part;
+/// "mixtral-routed", whose routers do all that they can;
 /// "gpt2-preferences", which learns from pairs of answers, "gpt2-adapted" the same by adapters;
 /// "transformer_post" and "t5_relu", in which all that the family has a choice of is the other way.
 /// Where there is a decoder too, it has half of the layers.
@@ -55,6 +77,7 @@ inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
   }
   if (reads_field(c, "num-experts"))
     c.experts = {.experts = 3, .chosen = 2, .shared_width = 10, .balance = 0.3, .z_loss = 0.1};
+  if (family.ends_with("-routed")) c = with_routing(c);
   if (c.family == "t5") {
     c.tied_head = family == c.family.name();
     c.activation = c.tied_head ? "gated-gelu" : "relu";

@@ -35,7 +35,7 @@ void require_own_folder(const std::string& output) {
 void require_no_other_parameters(const Checkpoint& checkpoint, const ModelConfig& model) {
   const auto wanted = parameter_shapes(model);
   for (const TensorEntry& entry : checkpoint.tensors())
-    if (entry.role == Role::Parameter && !wanted.contains(entry.name))
+    if (is_of_model(entry.role) && !wanted.contains(entry.name))
       fail(Fault::Checkpoint, "export: '", checkpoint.path(), "' has parameter ", entry.name,
            ", which its recorded configuration does not have, so they belong to different ",
            "models: export the checkpoint as it was saved");
@@ -116,7 +116,7 @@ ExportedModel export_model(const std::string& path, const std::string& output, S
     const ParameterReader parameters = {
         [&](std::string_view name) {
           const TensorEntry* entry = checkpoint.find(name);
-          return entry != nullptr && entry->role == Role::Parameter ? &entry->type.shape : nullptr;
+          return entry != nullptr && is_of_model(entry->role) ? &entry->type.shape : nullptr;
         },
         [&](std::string_view name, std::span<float> out) {
           const TensorType& type = checkpoint.find(name)->type;

@@ -112,7 +112,7 @@ std::vector<StepTrace> trace_steps(RunConfig config, std::int64_t steps, const B
         trace.gradients.emplace(metric.name.substr(9), mine.metric(kTrainProgram, metric.name));
     }
     for (const CheckpointTensor& state : group.states()) {
-      if (state.role != Role::Parameter) continue;
+      if (!is_of_model(state.role)) continue;
       HostTensor value(state.type);
       std::copy(state.bytes.begin(), state.bytes.end(), value.bytes().begin());
       trace.parameters.emplace(state.name, std::move(value));

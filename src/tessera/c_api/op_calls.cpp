@@ -230,6 +230,10 @@ constexpr GraphCall kOpCalls[] = {
        const TopKResult out = top_k(c.value("x"), c.integer("k"), c.where);
        return {out.values, out.ids};
      }},
+    {"within_capacity", "ids keys capacity",
+     [](CallArguments& c) -> Values {
+       return {within_capacity(c.value("ids"), c.value("keys"), c.integer("capacity"), c.where)};
+     }},
     {"arg_max", "x dim=-1",
      [](CallArguments& c) -> Values {
        const Value x = c.value("x");

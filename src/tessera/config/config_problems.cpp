@@ -10,6 +10,7 @@
 #include "tessera/config/memory_cap.h"
 #include "tessera/config/row_fields.h"
 #include "tessera/config/run_needs.h"
+#include "tessera/models/layer.h"
 #include "tessera/tokenizers/byte_tokens.h"
 
 namespace tessera {
@@ -25,6 +26,7 @@ const Problems::Fields kDataParallel = {
 
 void find_parts_problem(const RunConfig& config, Problems& problems);
 void find_batch_problems(const RunConfig& config, Problems& problems);
+void find_sample_group_problems(const RunConfig& config, Problems& problems);
 void find_eval_texts_problems(const RunConfig& config, const ModelConfig& model,
                               Problems& problems);
 void find_device_problems(const RunConfig& config, Problems& problems);
@@ -129,6 +131,7 @@ void find_problems(const RunConfig& config, Problems& problems) {
   if (parallel.devices % (parallel.tensor * parallel.context * parallel.pipeline) != 0) return;
   find_parts_problem(config, problems);
   find_batch_problems(config, problems);
+  find_sample_group_problems(config, problems);
 }
 
 namespace {
@@ -235,6 +238,25 @@ void find_batch_problems(const RunConfig& config, Problems& problems) {
              global / micro * micro, " or ", (global / micro + 1) * micro),
         kDataParallel);
   }
+}
+
+/// Of samples that share a loss of routers none is in another micro-batch, nor in another validation.
+void find_sample_group_problems(const RunConfig& config, Problems& problems) {
+  const std::int64_t samples = config.model.experts.samples, data = config.parallel.data(),
+                     micro = config.micro_batch_size, global = config.global_batch_size;
+  if (!has_experts(config.model) || samples < 2 || micro < 1 || data < 1) return;
+  const bool at_once = micro * data >= global;
+  const std::int64_t together = at_once ? global : micro * config.parallel.experts;
+  if (together % samples == 0 && micro * data % samples == 0) return;
+  Problems::Fields fields = kDataParallel;
+  fields.insert(fields.end(), {"moe-aux-loss-samples", "expert-model-parallel-size"});
+  problems.add(text("moe-aux-loss-samples ", samples, " does not divide the ",
+                    together % samples == 0 ? text(micro * data, " samples of a validation's batch")
+                    : at_once               ? text(together, " samples of a step")
+                                            : text(together, " samples of a micro-batch on ",
+                                                   config.parallel.experts, " expert parallel devices"),
+                    "; give a divisor of that, or another micro-batch-size"),
+               fields);
 }
 
 /// `model`: as sizes of the data would complete it.

@@ -36,6 +36,16 @@ struct Names<ScheduleKind> {
   static constexpr auto kList = kScheduleNames;
 };
 
+template <>
+struct Names<RouterScore> {
+  static constexpr std::array<std::string_view, 2> kList = {"softmax", "sigmoid"};
+};
+template <>
+struct Names<DropPolicy> {
+  static constexpr std::array<std::string_view, 4> kList = {"probs", "position", "choice",
+                                                            "random"};
+};
+
 /// What set_text has to say where a value does not fit.
 struct Reader {
   const Field& field;

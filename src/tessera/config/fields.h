@@ -31,7 +31,8 @@ enum class OnResume {
 
 /// Where a field lies in a RunConfig; its type is the kind of the field.
 using Slot = std::variant<std::int64_t*, double*, bool*, std::string*, std::vector<std::string>*,
-                          VocabularyKind*, SampleOrder*, OptimizerKind*, ScheduleKind*, FamilyRef*>;
+                          VocabularyKind*, SampleOrder*, OptimizerKind*, ScheduleKind*, RouterScore*,
+                          DropPolicy*, FamilyRef*>;
 
 struct Field {
   std::string_view name;

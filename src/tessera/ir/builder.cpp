@@ -122,7 +122,7 @@ Value Builder::reference_to(const std::string& path, const TensorType& type) {
 Value Builder::state(std::string_view name, TensorType type, Role role, Init init, Where where) {
   if (!mark_.owner.empty()) return shared_state(name, type);
   const std::string path = mark_.block.empty() ? std::string(name) : text(mark_.block, ".", name);
-  if (mark_.again != Again::Refused && role == Role::Parameter) {
+  if (mark_.again != Again::Refused && is_of_model(role)) {
     const Value there = known_state(path, type, "reads again");
     return mark_.again == Again::Reference ? reference_to(path, type) : there;
   }

@@ -122,12 +122,25 @@ struct Init {
 /// the keys and values of attention while text is generated. A copy is a parameter, whose path its
 /// own extends, in the 16 bits that forward and backward read. A scale is what the loss is
 /// multiplied by, or counts when that changes. A rate is a learning rate in place of the schedule's.
-/// Reference: what a parameter was when training began; nothing updates it.
-enum class Role : std::uint8_t { Parameter, Moment, Counter, Cache, Copy, Scale, Rate, Reference };
+/// Reference: what a parameter was when training began; nothing updates it. A buffer is a number of
+/// the model that has no gradient: steps say what follows it.
+enum class Role : std::uint8_t {
+  Parameter,
+  Moment,
+  Counter,
+  Cache,
+  Copy,
+  Scale,
+  Rate,
+  Reference,
+  Buffer
+};
 
 /// True where checkpoints hold states of this role: a cache is of no use to a later process, and a
 /// copy is made again.
 constexpr bool is_saved(Role role) { return role != Role::Cache && role != Role::Copy; }
+/// True of the numbers that a model consists of.
+constexpr bool is_of_model(Role role) { return role == Role::Parameter || role == Role::Buffer; }
 /// True of what a run begins with as its Init says where a checkpoint has none of it.
 constexpr bool is_setting(Role role) { return role == Role::Scale || role == Role::Rate; }
 

@@ -136,7 +136,9 @@ constexpr const char* kTextLossMean = "lm_loss";
 /// What routers add to the loss; empty: the model has no experts.
 std::vector<TaskMean> router_means(const ModelConfig& c) {
   if (!has_experts(c)) return {};
-  return {{"aux_loss", c.experts.balance}, {"z_loss", c.experts.z_loss}};
+  std::vector<TaskMean> out = {{"aux_loss", c.experts.balance}, {"z_loss", c.experts.z_loss}};
+  if (c.experts.capacity > 0) out.push_back({kDroppedMean, 0});
+  return out;
 }
 
 /// The sum over layers, which measure the same batch.
@@ -149,6 +151,13 @@ Mean sum_of_means(const std::vector<Mean>& means) {
 void add_routing(Measured& to, const Routing& routing) {
   to.means.push_back(sum_of_means(routing.balance));
   to.means.push_back(sum_of_means(routing.z_loss));
+  if (!routing.dropped.empty()) {
+    Mean dropped = sum_of_means(routing.dropped);
+    dropped.count = dropped.count * static_cast<double>(routing.dropped.size());  // of all layers
+    to.means.push_back(dropped);
+  }
+  for (const RouterBias& bias : routing.biases)
+    to.buffers.push_back({bias.bias, [bias] { return bias.next(); }});
   to.tokens_per_expert = routing.tokens;
 }
 
@@ -187,6 +196,9 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
     Pass of_documents = pass;
     Routing routing;
     if (routers > 0) of_documents.routing = &routing;
+    // A validation's last batch is filled up with samples of which no label counts.
+    if (routers > 0 && !pass.step.valid())
+      routing.counted = max(counted_labels(in.at("labels")), {1});
     if (const auto at = in.find("positions"); at != in.end()) of_documents.positions = at->second;
     if (const auto at = in.find("first_seen"); at != in.end()) of_documents.first_seen = at->second;
     if (const auto at = in.find("mask"); at != in.end()) of_documents.mask = at->second;

@@ -29,7 +29,18 @@ inline constexpr ReadField kSwiGluReads[] = {
 /// Of models whose feed-forward layers are experts.
 inline constexpr ReadField kExpertReads[] = {{"num-experts"},
                                              {"moe-router-topk"},
+                                             {"moe-router-score-function"},
                                              {"moe-router-pre-softmax"},
+                                             {"moe-router-topk-scaling-factor"},
+                                             {"moe-router-num-groups"},
+                                             {"moe-router-group-topk"},
+                                             {"moe-router-enable-expert-bias"},
+                                             {"moe-input-jitter-eps"},
+                                             {"moe-expert-capacity-factor"},
+                                             {"moe-min-capacity"},
+                                             {"moe-token-drop-policy"},
+                                             {"moe-aux-loss-samples"},
+                                             {"moe-use-residual"},
                                              {"moe-shared-expert-intermediate-size"},
                                              {"moe-shared-expert-gate"}};
 
@@ -37,8 +48,10 @@ inline constexpr ReadField kRotaryPackedReads[] = {{"reset-attention-mask"}};
 inline constexpr auto kRotaryTasks = causal_tasks<kTiedReads, kRotaryPackedReads>();
 
 /// Losses of routers are a part of the language model's alone.
-inline constexpr ReadField kExpertLmReads[] = {
-    {"reset-attention-mask"}, {"moe-aux-loss-coeff"}, {"moe-z-loss-coeff"}};
+inline constexpr ReadField kExpertLmReads[] = {{"reset-attention-mask"},
+                                               {"moe-aux-loss-coeff"},
+                                               {"moe-z-loss-coeff"},
+                                               {"moe-router-bias-update-rate"}};
 inline constexpr auto kExpertTasks = causal_tasks<kTiedReads, kExpertLmReads>();
 
 /// Of families whose logits have a cap.

@@ -42,6 +42,9 @@ using TaskValues = std::map<std::string, Value, std::less<>>;
 /// The name of the mean that is the loss, where a task has one mean alone.
 inline constexpr const char* kLossMean = "loss";
 
+/// That of the choices of experts which are dropped, where a capacity drops any.
+inline constexpr const char* kDroppedMean = "dropped_fraction";
+
 /// A mean that a task measures. The loss is the sum of all means, each times its weight.
 struct TaskMean {
   std::string name;
@@ -54,6 +57,13 @@ struct NamedValue {
   Value value;
 };
 
+/// A state of Role::Buffer, and what follows it behind a step that is made: called where the step
+/// updates parameters.
+struct BufferStep {
+  Value buffer;
+  std::function<Value()> next;
+};
+
 /// What a task computes of a batch of inputs.
 struct Measured {
   Measured() = default;
@@ -64,6 +74,7 @@ struct Measured {
   std::vector<NamedValue> predictions;
   /// Of each of Task::routers how many choices each expert has: [experts] of f32.
   std::vector<Value> tokens_per_expert;
+  std::vector<BufferStep> buffers;
 };
 
 struct SampleChoices {

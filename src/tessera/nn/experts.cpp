@@ -2,15 +2,12 @@
 
 #include "tessera/base/text.h"
 #include "tessera/nn/activated.h"
-#include "tessera/nn/in_f32.h"
-#include "tessera/nn/transformer.h"
+#include "tessera/nn/router.h"
 #include "tessera/ops/elementwise.h"
-#include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
 #include "tessera/ops/softmax.h"
-#include "tessera/ops/top_k.h"
 
 // Shapes below: b batch, s sequence, d width, h hidden width, e experts, k of them that a token
 // chooses.
@@ -25,33 +22,13 @@ Value expert_weights(Builder& builder, std::string_view name, const Shape& shape
   return builder.state("weight", {DType::F32, shape, {}}, Role::Parameter, init.of(shape), where);
 }
 
-/// Means over sequences of what each says of the choices of its tokens.
-void measure(Routing& out, Value logits, Value probabilities, Value ids,
-             const ExpertsConfig& config) {
-  const auto experts = static_cast<double>(config.experts);
-  const std::int64_t s = ids.shape()[1];
-  const Value counts =
-                  stop_gradient(sum(one_hot(ids, config.experts, DType::F32), {1, 2})),  // [b, e]
-      shares = counts / static_cast<double>(s * config.chosen),
-              mean = sum(in_f32(probabilities), {1}) / static_cast<double>(s);  // [b, e]
-  out.tokens.push_back(sum(counts, {0}));
-  out.balance.push_back(mean_of(sum(shares * mean, {1}) * experts));
-  const Value wide = in_f32(logits), largest = stop_gradient(max(wide, {2}, KeepDim::Yes)),
-              normal = log(sum(exp(wide - largest), {2}, KeepDim::Yes)) + largest;  // [b, s, 1]
-  out.z_loss.push_back(mean_of(normal * normal));
-}
-
 /// Of the experts that each token chose.
 Value routed(Value x, const TransformerLayer& layer, const Pass& pass, Where where) {
   Builder& builder = x.builder();
   const ExpertsConfig& config = layer.experts;
   const std::int64_t b = x.shape()[0], s = x.shape()[1], d = x.shape()[2], e = config.experts,
                      k = config.chosen, h = layer.ffn_width == 0 ? 4 * d : layer.ffn_width;
-  const Value logits = linear(x, "router", e, {false, layer.init}, where),
-              probabilities = softmax(logits, -1, where);  // [b, s, e]
-  const auto [values, ids] = top_k(probabilities, k, where);
-  const Value weights = config.pre_softmax ? values : values / sum(values, {2}, KeepDim::Yes);
-  if (pass.routing != nullptr) measure(*pass.routing, logits, probabilities, ids, config);
+  const auto [ids, weights] = route(x, layer, pass, where);  // [b, s, k]
 
   const Scope experts(builder, "experts", where);
   const auto widened = [&](std::string_view name) {
@@ -65,18 +42,48 @@ Value routed(Value x, const TransformerLayer& layer, const Pass& pass, Where whe
   return sum(each, {2});                     // in the order of choice
 }
 
-/// What every token reads.
-Value shared_expert(Value x, const TransformerLayer& layer, const Pass& pass, Where where) {
+/// A feed-forward part that every token reads, of hidden width `width`.
+Value beside(Value x, std::string_view name, std::int64_t width, const TransformerLayer& layer,
+             const Pass& pass, Where where) {
   TransformerLayer one = layer;
-  one.ffn_width = layer.experts.shared_width;
+  one.ffn_width = width;
   one.activation_dropout = 0;
-  Value y;
-  {
-    const Scope scope(x.builder(), "shared", where);
-    y = feed_forward_of(x, one, pass, where);
-  }
+  const Scope scope(x.builder(), name, where);
+  return feed_forward_of(x, one, pass, where);
+}
+
+Value shared_expert(Value x, const TransformerLayer& layer, const Pass& pass, Where where) {
+  const Value y = beside(x, "shared", layer.experts.shared_width, layer, pass, where);
   if (!layer.experts.shared_gate) return y;
   return y * sigmoid(linear(x, "shared_gate", 1, {false, layer.init}, where));  // [b, s, 1]
+}
+
+/// Source: Rajbhandari et al. 2022, DeepSpeed-MoE, arXiv 2201.05596, section 4.1; the weights of the
+/// sum as DeepSpeed has them.
+Value with_residual(Value y, Value x, const TransformerLayer& layer, const Pass& pass,
+                    Where where) {
+  const Value fixed = beside(x, "residual", layer.ffn_width, layer, pass, where),
+              share = softmax(linear(x, "coefficient", 2, {true, layer.init}, where), -1, where);
+  return y * slice(share, 2, 0, 1, where) + fixed * slice(share, 2, 1, 1, where);
+}
+
+void find_group_problems(const ExpertsConfig& c, FieldProblems& out) {
+  if (c.groups == 0 && c.chosen_groups == 0) return;
+  const auto add = [&](const std::string& words) {
+    out.add({"moe-router-num-groups", "moe-router-group-topk", "num-experts", "moe-router-topk"},
+            words);
+  };
+  if (c.groups < 1 || c.experts % c.groups != 0)
+    return add(text("moe-router-num-groups is ", c.groups, ", which does not divide num-experts ",
+                    c.experts, "; give a divisor of that"));
+  if (c.chosen_groups < 1 || c.chosen_groups > c.groups)
+    return add(text("moe-router-group-topk is ", c.chosen_groups, ", of moe-router-num-groups ",
+                    c.groups, "; it must be from 1 to that"));
+  const std::int64_t each = c.experts / c.groups;
+  if (c.chosen % c.chosen_groups != 0 || c.chosen / c.chosen_groups > each)
+    add(text("moe-router-topk ", c.chosen, " is not shared by moe-router-group-topk ",
+             c.chosen_groups, " groups of ", each, " experts; give a multiple of ", c.chosen_groups,
+             " up to ", c.chosen_groups * each));
 }
 
 }  // namespace
@@ -103,12 +110,33 @@ FieldProblems problems(const ExpertsConfig& c) {
             "both, or none");
   weight("moe-aux-loss-coeff", c.balance);
   weight("moe-z-loss-coeff", c.z_loss);
+  weight("moe-router-bias-update-rate", c.bias_rate);
+  weight("moe-expert-capacity-factor", c.capacity);
+  weight("moe-min-capacity", static_cast<double>(c.least_capacity));
+  if (!(c.scale > 0))
+    out.add({"moe-router-topk-scaling-factor"},
+            text("moe-router-topk-scaling-factor is ", c.scale, "; it must be more than 0"));
+  if (!(c.jitter >= 0 && c.jitter < 1))
+    out.add({"moe-input-jitter-eps"},
+            text("moe-input-jitter-eps is ", c.jitter, "; it must be at least 0 and less than 1"));
+  if (c.samples < 1)
+    out.add({"moe-aux-loss-samples"},
+            text("moe-aux-loss-samples is ", c.samples, "; it must be at least 1"));
+  if (c.bias && c.score != RouterScore::Sigmoid)
+    out.add({"moe-router-enable-expert-bias", "moe-router-score-function"},
+            "moe-router-enable-expert-bias adds to scores that stand by themselves; give "
+            "moe-router-score-function sigmoid");
+  if (c.least_capacity > 0 && c.capacity == 0)
+    out.add({"moe-min-capacity", "moe-expert-capacity-factor"},
+            "moe-min-capacity does nothing without moe-expert-capacity-factor; give both, or none");
+  find_group_problems(c, out);
   return out;
 }
 
 Value expert_feed_forward(Value x, const TransformerLayer& layer, const Pass& pass, Where where) {
   const Scope scope(x.builder(), "mlp", where);
-  const Value y = routed(x, layer, pass, where);
+  Value y = routed(x, layer, pass, where);
+  if (layer.experts.residual) y = with_residual(y, x, layer, pass, where);
   return layer.experts.shared_width > 0 ? y + shared_expert(x, layer, pass, where) : y;
 }
 

@@ -17,13 +17,41 @@ enum class NormKind { Layer, Rms, RmsPlusOne };
 /// GeGlu: the same with GELU by tanh; GeGluErf: by erf.
 enum class FeedForward { Relu, Silu, GeluErf, GeluTanh, SwiGlu, GeGlu, GeGluErf };
 
+/// What makes an expert's logit of a token the score by which the token chooses.
+enum class RouterScore { Softmax, Sigmoid };
+/// Which tokens an expert keeps of those that chose it, where they are too many: those of the
+/// largest weight, the first, the first choices of all tokens before their second ones, or any.
+enum class DropPolicy { Probs, Position, Choice, Random };
+
 /// Feed-forward parts of which each token reads some, which a router chooses (nn/experts.h).
 struct ExpertsConfig {
   std::int64_t experts = 0;  // of a layer; 0: its feed-forward part is one
-  std::int64_t chosen = 2;   // by each token: the most probable ones
-  /// What the chosen ones add is weighted by their probabilities among all experts; else among those
-  /// that are chosen.
+  std::int64_t chosen = 2;   // by each token: those of the best score
+  RouterScore score = RouterScore::Softmax;
+  /// What the chosen ones add is weighted by their scores; else by their share in those of the
+  /// chosen ones.
   bool pre_softmax = false;
+  double scale = 1;  // of these weights
+  /// Above 0: experts lie in so many groups, and a token chooses among those of its best
+  /// `chosen_groups`, by the sum of the best chosen / chosen_groups scores of a group.
+  std::int64_t groups = 0, chosen_groups = 0;
+  /// Scores are chosen by with a number of each expert added to them, which goes up after a step in
+  /// which it had fewer tokens than in the mean, and down where more, by `bias_rate`.
+  bool bias = false;
+  double bias_rate = 1e-3;
+  double jitter =
+      0;  // in training a router reads x times a number drawn from [1 - jitter, 1 + jitter]
+  /// Samples, one behind another in the batch, that share a balance loss and a capacity: these do not
+  /// depend on how the batch is cut.
+  std::int64_t samples = 1;
+  /// Above 0: an expert takes capacity x tokens x chosen / experts of the tokens of such a group,
+  /// rounded up, and at least `least_capacity`. To the others it adds nothing.
+  double capacity = 0;
+  std::int64_t least_capacity = 0;
+  DropPolicy drop = DropPolicy::Probs;
+  /// Beside the experts stands a feed-forward part as wide as one, and both are added by weights
+  /// that are a softmax of a linear layer of the token.
+  bool residual = false;
   /// Hidden width of a feed-forward part that every token reads beside its experts; 0: none.
   std::int64_t shared_width = 0;
   bool shared_gate = false;  // it is multiplied by the sigmoid of a linear layer of the token

@@ -9,6 +9,8 @@ namespace tessera {
 
 namespace {
 
+constexpr std::string_view kGathersName = "gathers";
+
 using Ints = std::vector<std::int64_t>;
 
 /// For each dim, the product of the sizes up to it.
@@ -116,7 +118,7 @@ void reshape_reference(RefCall& c) {
 constinit const OpDef kReshape = {
     .name = "reshape",
     .doc = "the same elements in row-major order under another shape",
-    .attrs = {kShapeOfResult},
+    .attrs = {kShapeOfResult, {.name = kGathersName, .kind = AttrKind::Bool, .optional = true}},
     .infer = [](const OpCall& c) -> TensorTypes {
       const Shape shape(c.integers("shape"));
       require(shape.numel() == c.in(0).numel(), "reshape: ", c.in(0), " has ", c.in(0).numel(),
@@ -124,7 +126,10 @@ constinit const OpDef kReshape = {
       return {{c.in(0).dtype, shape, {}}};
     },
     .factors = reshape_factors,
-    .grad = [](GradCall& g) -> void { g.din(0) = reshape(g.dout(0), g.in(0).shape(), {}); },
+    .grad = [](GradCall& g) -> void {
+      const bool gathers = g.call.flag_or(kGathersName, false);
+      g.din(0) = (gathers ? regroup : reshape)(g.dout(0), g.in(0).shape(), {});
+    },
     .reference = {reshape_reference, reshape_reference},
     .in_place = {InPlace{0, 0}},
     .view = reshape_view,
@@ -149,6 +154,17 @@ Value reshape(Value x, Shape shape, Where where) {
   }
   if (shape == x.shape()) return x;
   return x.builder().add(kReshape, {x}, {Ints(shape.begin(), shape.end())}, where);
+}
+
+Value regroup(Value x, Shape shape, Where where) {
+  if (shape == x.shape()) return x;
+  return x.builder().add(kReshape, {x}, {Ints(shape.begin(), shape.end()), true}, where);
+}
+
+bool gathers_parts(const Node& node) {
+  const int at = node.op->attrs.find(kGathersName);
+  return at >= 0 && at < static_cast<int>(node.attrs.size()) &&
+         std::get<bool>(node.attrs[static_cast<std::size_t>(at)]);
 }
 
 }  // namespace tessera

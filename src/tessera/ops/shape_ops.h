@@ -8,6 +8,11 @@ namespace tessera {
 /// The same elements in row-major order; one size may be -1. Factors: dims that split or merge
 /// share factors.
 Value reshape(Value x, Shape shape, Where where = Where::here());
+/// The same, of small values: where ranks hold parts of which none is a part of the result, they
+/// gather them, and reshape is refused. No size is -1.
+Value regroup(Value x, Shape shape, Where where = Where::here());
+/// True of the node that regroup made.
+bool gathers_parts(const Node& node);
 Value transpose(Value x, std::vector<std::int64_t> permutation, Where where = Where::here());
 /// Elements [start, start + size) of `dim`.
 Value slice(Value x, int dim, std::int64_t start, std::int64_t size, Where where = Where::here());

@@ -40,7 +40,8 @@ constinit const std::array kOps = {
     // shape
     &kReshape, &kTranspose, &kSlice, &kDynamicSlice, &kDynamicPad, &kDynamicUpdate, &kConcat, &kPad,
     // index
-    &kGather, &kScatterAdd, &kPick, &kPlace, &kTakeAlong, &kAddAlong, &kTopK, &kOneHot, &kIota,
+    &kGather, &kScatterAdd, &kPick, &kPlace, &kTakeAlong, &kAddAlong, &kTopK, &kWithinCapacity,
+    &kOneHot, &kIota,
     // random
     &kDropout, &kRandomUniform, &kRandomNormal, &kRandomTruncatedNormal,
     // contraction, normalisation, attention, loss

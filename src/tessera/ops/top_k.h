@@ -1,5 +1,5 @@
 #pragma once
-/// The largest elements of rows.
+/// The largest elements of rows, and of those that are alike.
 
 #include "tessera/ir/builder.h"
 
@@ -18,6 +18,12 @@ TopKResult top_k(Value x, std::int64_t k, Where where = Where::here());
 /// without it: the lowest of those that tie, that of a NaN if there is one.
 Value arg_max(Value x, int dim, Where where = Where::here());
 
+/// ids [..., t, k] (i32), of which in each [t, k] at most `capacity` of equal ones stay: those of the
+/// largest keys [..., t, k], and of equal keys the first; the others become -1, as negative ids do.
+/// t and k must be whole on a rank. No gradient. Errors: keys of another shape, or no floats; a
+/// negative capacity.
+Value within_capacity(Value ids, Value keys, std::int64_t capacity, Where where = Where::here());
+
 /// True where the element `a` at place i stands before `b` at place j in the result of top_k.
 template <typename T>
 bool precedes(T a, std::int64_t i, T b, std::int64_t j) {
@@ -26,6 +32,6 @@ bool precedes(T a, std::int64_t i, T b, std::int64_t j) {
   return a > b || (!(a < b) && i < j);
 }
 
-extern const OpDef kTopK;
+extern const OpDef kTopK, kWithinCapacity;
 
 }  // namespace tessera

@@ -71,7 +71,8 @@ class Offloader {
       case Role::Counter:
       case Role::Scale:
       case Role::Rate:
-      case Role::Cache: break;
+      case Role::Cache:
+      case Role::Buffer: break;
     }
     return Memory::Device;
   }

@@ -10,6 +10,7 @@
 #include "tessera/ops/collective.h"
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/expansion.h"
+#include "tessera/ops/shape_ops.h"
 #include "tessera/passes/before_loop.h"
 #include "tessera/passes/decide.h"
 #include "tessera/passes/demand.h"
@@ -242,10 +243,9 @@ PlacedValues Propagation::place(const Node& node, const PlacedValues& ins, Undec
   NodeDecision decided = undecided.repeated != nullptr ? NodeDecision{*undecided.repeated, {}}
                                                        : decide(undecided, axes_);
   if (decided.stuck >= 0) refuse_time(node, undecided, decided.stuck);
-  // If single ops are pinned, what is between them is gathered if it must be.
-  for (const NodeDecision::LostSharding& lost : decided.lost) {
-    if (strategy_.ops.empty()) refused_.push_back(why_lost(node, undecided, lost, axes_));
-  }
+  // Between pinned ops, and where an op says so, what is lost is gathered.
+  if (strategy_.ops.empty() && !gathers_parts(node))
+    for (const auto& one : decided.lost) refused_.push_back(why_lost(node, undecided, one, axes_));
   if (chosen != nullptr) *chosen = decided.choices;
   const bool stat = std::any_of(decided.choices.begin(), decided.choices.end(), [&](Choice c) {
     return c >= 0 && rule.list[at(c)].kind == FactorKind::Stat;

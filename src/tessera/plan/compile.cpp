@@ -295,7 +295,7 @@ class RankPlan {
         if (!plan_.has(state) || state.place.memory != Memory::Device) continue;
         const Role role = state.state.role;
         if (role == Role::Copy) continue;  // each program knows when it needs them
-        const bool weight = role == Role::Parameter || role == Role::Reference;
+        const bool weight = is_of_model(role) || role == Role::Reference;
         std::int64_t& bytes = weight                ? program.memory.parameters
                               : role == Role::Cache ? program.memory.caches
                                                     : program.memory.optimizer;

@@ -156,7 +156,7 @@ void add_bytes(const Plan& plan, const InFlight& in_flight, StageUse& out) {
       out[StageUse::kKept] += static_cast<double>(block.kept_bytes.device);
   for (const StatePlan& state : plan.states) {
     const Role role = state.state.role;
-    const bool moment = role != Role::Parameter && role != Role::Cache && role != Role::Copy &&
+    const bool moment = !is_of_model(role) && role != Role::Cache && role != Role::Copy &&
                         role != Role::Reference;
     if (moment && plan.has(state) && state.place.memory == Memory::Device)
       out[StageUse::kMoments] += static_cast<double>(aligned(state.type.bytes()));

@@ -73,6 +73,10 @@ SaidOfLayers said_of_layers(const AskedRun& run) {
     out.flags += text(out.flags.empty() ? "" : ", ", run.flags.written(flag.name));
     std::erase_if(fit, [&](const ModelFamily* family) { return !flag.is_so(family->layer); });
   }
+  if (run.flags.typed("num-experts")) {
+    out.flags += text(out.flags.empty() ? "" : ", ", run.flags.written("num-experts"));
+    std::erase_if(fit, [](const ModelFamily* one) { return !reads_field(*one, "num-experts"); });
+  }
   std::ranges::stable_partition(fit, &ModelFamily::megatron);
   for (const ModelFamily* family : fit) out.families.emplace_back(family->name);
   return out;
@@ -152,6 +156,30 @@ void take_encoder_length(AskedRun& run, const ModelFamily* family) {
                 "--encoder-seq-length");
 }
 
+void take_experts(AskedRun& run) {
+  const std::vector<std::string> experts = run.flags.find_all("num-experts");
+  if (experts.size() > 1)
+    run.problems.add(text(run.flags.written("num-experts"),
+                          " has a number for each layer, and here all layers have as many experts; "
+                          "give one number"));
+  else if (experts.size() == 1)
+    run.flags.set("num-experts", experts, "--num-experts");
+  refuse_words(run, "mlp-type", {"standard", "residual"});
+  if (const std::string* const type = run.flags.find("mlp-type"))
+    run.flags.set("moe-use-residual", {*type == "residual" ? "true" : "false"}, "--mlp-type");
+  constexpr const char* kBalancing = "moe-router-load-balancing-type";
+  refuse_words(run, kBalancing, {"seq_aux_loss", "aux_loss", "none"});
+  const std::string* const balancing = run.flags.find(kBalancing);
+  if (balancing == nullptr) return;
+  const std::string source = text("--", kBalancing);
+  if (*balancing == "none") {
+    run.flags.set("moe-aux-loss-coeff", {"0"}, source);
+  } else if (*balancing == "aux_loss") {
+    run.flags.set("moe-aux-loss-samples",
+                  {text(run.flags.count("micro-batch-size").value_or(1))}, source);
+  }
+}
+
 /// Switches about what the family lacks anyway, as biases of LLaMA.
 void forget_unread(AskedRun& run, const ModelFamily* family) {
   if (family == nullptr) return;
@@ -180,6 +208,7 @@ void take_model_flags(AskedRun& run) {
   const ModelFamily* const family = take_family(run);
   take_positions(run, family);
   take_encoder_length(run, family);
+  take_experts(run);
   forget_unread(run, family);
   take_tokenizer(run);
   take_optimizer(run);

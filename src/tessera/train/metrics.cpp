@@ -110,7 +110,7 @@ std::string json_members(const NamedMeans& means) {
 }
 
 /// ,"tokens":256,"tokens_per_expert":[[140,116],[120,136]],"dropped_fraction":0: of models with
-/// experts, which drop nothing.
+/// experts; the last where none of the means is called so.
 std::string json_routing(const StepRecord& r) {
   if (r.tokens_per_expert.empty()) return "";
   std::vector<std::string> routers;
@@ -119,8 +119,10 @@ std::string json_routing(const StepRecord& r) {
     for (const double count : counts) numbers.push_back(json_number(count));
     routers.push_back(text("[", join(numbers, ","), "]"));
   }
-  return text(R"(,"tokens":)", r.tokens, R"(,"tokens_per_expert":[)", join(routers, ","),
-              R"(],"dropped_fraction":0)");
+  const bool drops = std::ranges::any_of(
+      r.means, [](const auto& mean) { return mean.first == kDroppedMean; });
+  return text(R"(,"tokens":)", r.tokens, R"(,"tokens_per_expert":[)", join(routers, ","), "]",
+              drops ? "" : text(",\"", kDroppedMean, "\":0"));
 }
 
 /// Calls `write` with the parts of the line: who has a buffer for them allocates nothing.

@@ -40,7 +40,7 @@ bool is_in(std::string_view path, std::string_view block) {
   return !block.empty() && path.starts_with(text(block, "."));
 }
 
-bool is_weight(Role role) { return role == Role::Parameter || role == Role::Reference; }
+bool is_weight(Role role) { return is_of_model(role) || role == Role::Reference; }
 
 /// In f32 and in 16 bits they are the same parameters: a run may store those that it does not train
 /// in fewer bits than the weights that it begins with.
@@ -73,7 +73,7 @@ std::string match_weights(std::vector<TensorEntry> wanted, std::vector<TensorEnt
     return std::ranges::find(all, name, &TensorEntry::name) != all.end();
   };
   std::erase_if(wanted, [&](const TensorEntry& entry) {
-    return entry.role != Role::Parameter || is_in(entry.name, anew);
+    return !is_of_model(entry.role) || is_in(entry.name, anew);
   });
   std::vector<std::string> lacking;
   for (const TensorEntry& entry : wanted) {
@@ -123,7 +123,7 @@ void RankGroup::run_copies() {
 std::string RankGroup::load_weights(const Checkpoint& from, const std::string& anew) {
   std::vector<TensorEntry> found;
   for (const TensorEntry& entry : from.tensors()) {
-    if (entry.role == Role::Parameter) found.push_back(entry);
+    if (is_of_model(entry.role)) found.push_back(entry);
   }
   const std::string lacking = match_weights(entries_of(plan()), found, from.path(), anew);
   send_path(Order::LoadWeights, to_text({from.path(), anew, from.base_path()}));

@@ -63,6 +63,14 @@ void begin_copy(Builder& builder, const State& copy, const TensorType& type, Val
   builder.next(old, cast(parameter, type.dtype));
 }
 
+void follow(const BufferStep& step, Value made) {
+  Builder& builder = step.buffer.builder();
+  const Mark outer = builder.mark();
+  builder.set_mark({builder.node(step.buffer).block, Phase::Update, -1, Where::here()});
+  builder.next(step.buffer, select(made, step.next(), step.buffer));
+  builder.set_mark(outer);
+}
+
 }  // namespace
 
 Graph train_step(const Task& task, const OptimizerConfig& optimizer, std::int64_t batch) {
@@ -77,6 +85,8 @@ Graph train_step(const Task& task, const OptimizerConfig& optimizer, std::int64_
   const Value scale = optimizer.loss_scale.on ? loss_scale(builder, optimizer.loss_scale) : Value();
   const std::vector<Value> grads = gradients(scale.valid() ? loss * scale : loss, weights);
   const UpdateResult result = update(weights, grads, loss, samples, batch, optimizer, scale);
+
+  for (const BufferStep& step : measured.buffers) follow(step, result.ok);
 
   builder.output(Output::Kind::Metric, "loss", loss);
   for (std::size_t i = 0; i < means.size(); ++i) {

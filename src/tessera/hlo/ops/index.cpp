@@ -63,6 +63,27 @@ void write_top_k(Writing& w) {
   for (const Value& out : w.code.top_k(w.in(0), w.call.integer("k"))) w.out(out);
 }
 
+/// Counts for each id the equal ones of its group that are kept before it.
+void write_within_capacity(Writing& w) {
+  const Value& ids = w.in(0);
+  const std::int64_t n = ids.shape().back() * ids.shape().back(1);
+  const Shape flat{n == 0 ? 0 : ids.shape().numel() / n, n}, pairs{flat[0], n, n};
+  // Dim 1 is of those that are counted for, dim 2 of those that are counted.
+  const auto shown = [&](const Value& x, int dim) {
+    return w.code.broadcast_dims(w.code.reshape(x, flat), pairs, {0, dim});
+  };
+  const Value keys = w.code.wide(w.in(1)), key = shown(keys, 1), other = shown(keys, 2),
+              nan = ne(key, key), other_nan = ne(other, other),
+              first = w.code.iota(pairs, 2, Element::I32) < w.code.iota(pairs, 1, Element::I32),
+              above = (other > key) | (w.code.unary("not", other < key) & first),
+              before = w.code.select(nan ^ other_nan, other_nan, above),
+              counted = eq(shown(ids, 1), shown(ids, 2)) & before;
+  const Value count =
+      w.code.reshape(w.code.sum(w.code.convert(counted, Element::I32), {2}), ids.shape());
+  const Value kept = count < static_cast<double>(w.call.integer("capacity"));
+  w.out(w.code.select((ids >= 0.0) & kept, ids, -1.0));
+}
+
 void write_iota(Writing& w) {
   const Value index = w.code.iota(w.result(0).type.shape, w.dim(), Element::I64);
   w.out(w.code.convert(index + w.e.offset(w.result(0), w.dim()), w.result_element(0)));
@@ -77,6 +98,7 @@ constinit const Emission kIndexed[] = {
     {&kTakeAlong, write_take_along, "", Numbers::Wide, Source::Formula},
     {&kAddAlong, write_add_along, "", Numbers::Wide, Source::Formula},
     {&kTopK, write_top_k},
+    {&kWithinCapacity, write_within_capacity},
     {&kIota, write_iota},
 };
 

@@ -1,5 +1,7 @@
 #include "tessera/pretrained/hub/hub_experts.h"
 
+#include <utility>
+
 #include "tessera/base/error.h"
 
 namespace tessera {
@@ -37,6 +39,16 @@ void read_experts(const HubConfig& from, const HubExperts& keys, ModelConfig& to
 }
 
 void write_experts(const ModelConfig& from, const HubExperts& keys, HubJson& to) {
+  const ExpertsConfig &own = from.experts, standard;
+  const std::pair<bool, const char*> others[] = {
+      {own.score != standard.score, "moe-router-score-function sigmoid"},
+      {own.scale != standard.scale, "moe-router-topk-scaling-factor"},
+      {own.groups > 0, "moe-router-num-groups"},
+      {own.bias, "moe-router-enable-expert-bias"},
+      {own.residual, "moe-use-residual"}};
+  for (const auto& [is_so, flag] : others)
+    require(!is_so, "export: the model has ", flag, ", and transformers' ", from.family,
+            " has no such thing; train it without, or keep the checkpoint");
   require(
       keys.says_norm || !from.experts.pre_softmax, "export: transformers' ", from.family,
       " weights the chosen experts by their probabilities among these, and this model among all ",
