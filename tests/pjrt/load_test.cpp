@@ -1,8 +1,10 @@
 /// Files that are no plugins, plugins of other versions, and what plugins tell of themselves.
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 
 #include "pjrt/test_plugin.h"
@@ -25,6 +27,18 @@ TEST(Load, OncePerFileAndSeveralAtATime) {
   EXPECT_NE(&first, &two.load());
   EXPECT_EQ(to_text(first.version()), "0.106");
   EXPECT_EQ(one.control().alive, 0);
+}
+
+/// Threads of a plugin may use what destructors end: a process ends without those, and with its code.
+TEST(Load, AProcessEndsWithoutDestructors) {
+  const TestPlugin plugin;
+  EXPECT_EXIT(
+      {
+        std::atexit([] { _exit(9); });
+        plugin.load();
+        std::exit(3);
+      },
+      testing::ExitedWithCode(3), "");
 }
 
 TEST(Load, SaysWhatIsWrongWithAFile) {

@@ -55,7 +55,7 @@ check_sources() {
     room != "" && room != "apps" && room != "launch" && code ~ /(^|[^A-Za-z0-9_])(getenv|secure_getenv|setenv|putenv)[ \t]*\(/ {
       tell("environment below launch/; take the value as an argument, launch/ and apps/ read the environment")
     }
-    room != "" && room != "apps" && room != "launch" && code ~ /(^|[^A-Za-z0-9_.>])(exit|_exit|quick_exit|_Exit|abort|terminate)[ \t]*\(/ {
+    room != "" && room != "apps" && room != "launch" && room != "pjrt" && code ~ /(^|[^A-Za-z0-9_.>])(exit|_exit|quick_exit|_Exit|abort|terminate)[ \t]*\(/ {
       tell("ends the process below launch/; throw through fail(), require() or check() of tessera/base/error.h")
     }
     function close_file() {

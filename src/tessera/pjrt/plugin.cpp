@@ -3,11 +3,15 @@
 #include <dlfcn.h>
 #include <elf.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -69,6 +73,13 @@ void require_whole(const std::string& file) {
          ": it was cut off; bring it again, with ./dev accelerator");
 }
 
+/// Threads of a plugin work on while a process ends, and abort it where the destructors of the library
+/// have ended what they use. So there are to be none: what was written is on its way by then.
+void leave_at_once(int status, void*) {
+  std::cout.flush(), std::fflush(nullptr);
+  _exit(status);
+}
+
 std::unique_ptr<Plugin> open_plugin(const std::string& file) {
   // A name without a slash would be looked for in the system's folders.
   const std::string path = std::filesystem::absolute(file).string();
@@ -87,7 +98,9 @@ std::unique_ptr<Plugin> open_plugin(const std::string& file) {
     fail(Fault::Resource, file,
          ": GetPjrtApi returns no table; take another version of the plugin");
   }
-  static_cast<void>(library.release());  // what has run must stay
+  static_cast<void>(library.release());      // what has run must stay
+  if (on_exit(leave_at_once, nullptr) != 0)  // called before what was registered earlier
+    fail(Fault::Resource, file, ": no room for what is to be done at the end of the process");
   return std::make_unique<Plugin>(file, api);
 }
 
