@@ -229,6 +229,27 @@ void add_attention(std::vector<Case>& out) {
        attention_attrs(false, false, 0, 0, 0, true),
        {0},
        {3}});
+  out.push_back({&kAttention,
+                 "causal, both results",
+                 {normal(q), normal(k), normal(k)},
+                 attention_attrs(true, false),
+                 {0, 1}});
+  out.push_back({&kAttention,
+                 "a cap, a window, both results",
+                 {normal(q), normal(longer), normal(longer)},
+                 attention_attrs(false, false, 0, 4, 0.7),
+                 {0, 1}});
+  out.push_back({&kAttention,
+                 "logsumexp alone",
+                 {normal(q), normal(longer), normal(longer)},
+                 attention_attrs(false, false),
+                 {1}});
+  Attrs of_both = attention_attrs(false, true, 0.3, 3);
+  of_both = of_both.with(of_both.size(), 0.0).with(of_both.size() + 1, true);
+  out.push_back({&kAttentionGrad, "both results, a window, a mask and dropout",
+                 with(attention_grad_operands(5, 7, false, 3),
+                      {normal({2, 2, 2, 5}), bits({2, 7}), model_step()}),
+                 of_both});
   out.push_back({&kAttentionGrad, "slopes",
                  with(attention_grad_operands(5, 5, true), {normal({2, 2})}),
                  attention_attrs(true, false, 0, 0, 0, true)});

@@ -357,8 +357,6 @@ TEST(Softmax, StatisticsHaveNoGradient) {
   EXPECT_TRUE(says(of(kLayerNorm, {x, d}, {1e-5}), "layer_norm: the gradient flows from y only"));
   EXPECT_TRUE(says(of(kRmsNorm, {x, d}, {1e-5}), "rms_norm: the gradient flows from y only"));
   EXPECT_TRUE(says(of(kCrossEntropy, {x, rows}, {std::int64_t{-100}}), "flows from the loss only"));
-  EXPECT_TRUE(
-      says(of(kAttention, {q, k, k}, {true, 0.5, 0.0, false, std::string()}), "flows from y only"));
 }
 
 TEST(Fused, EqualsItsBody) {

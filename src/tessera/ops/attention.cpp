@@ -72,17 +72,21 @@ ProductSize score_product(const TensorType& q, const TensorType& k) {
 
 void gradient_of(GradCall& g) {
   const OpCall& c = g.call;
-  require(
-      !g.has_dout(1),
-      "attention: the gradient flows from y only, but logsumexp is used; compute it with matmul,",
-      " exp, sum and log");
   const int slopes = 3 + c.flag("mask");
   require(!c.flag_or("slopes", false) || !g.wants(slopes),
           "attention: slopes get no gradient, but a parameter is in them; compute it with matmul,",
           " softmax and sums");
-  std::vector<Value> ins = {g.dout(0), g.in(0), g.in(1), g.in(2), g.out(0), g.out(1)};
+  const Value y = g.out(0);
+  std::vector<Value> ins = {
+      g.has_dout(0) ? g.dout(0) : y * 0.0, g.in(0), g.in(1), g.in(2), y, g.out(1)};
+  if (g.has_dout(1)) ins.push_back(g.dout(1));
   for (int i = 3; i < g.num_in(); ++i) ins.push_back(g.in(i));
-  const std::vector<Value> d = ins[0].builder().add_all(kAttentionGrad, ins, c.attrs());
+  Attrs attrs = c.attrs();
+  if (g.has_dout(1)) {
+    const std::size_t pairs = attrs.size();
+    attrs = attrs.with(pairs, 0.0).with(pairs + 1, true);
+  }
+  const std::vector<Value> d = ins[0].builder().add_all(kAttentionGrad, ins, attrs);
   for (int i = 0; i < 3; ++i) g.din(i) = d[static_cast<std::size_t>(i)];
 }
 
@@ -97,7 +101,12 @@ constexpr AttrDefs kAttrs = {
     {.name = "slopes", .kind = AttrKind::Bool, .optional = true},  // true: they are an operand
     // Of a query and a key that it sees, where there are other keys than those of these queries;
     // the mean of all ranks.
-    {.name = "pairs", .kind = AttrKind::Float, .optional = true}};
+    {.name = "pairs", .kind = AttrKind::Float, .optional = true},
+    // Of the gradient: the cotangent of logsumexp is an operand, behind logsumexp.
+    {.name = "of_logsumexp", .kind = AttrKind::Bool, .optional = true}};
+
+/// Operands of the gradient before mask, slopes and step.
+int extras_of_gradient(const OpCall& c) { return 6 + c.flag_or("of_logsumexp", false); }
 
 }  // namespace
 
@@ -131,22 +140,25 @@ constinit const OpDef kAttention = {
 constinit const OpDef kAttentionGrad = {
     .name = "attention_grad",
     .doc =
-        "Gradient of attention: (dy, q, k, v, y, logsumexp[, mask][, slopes][, step]) -> (dq, dk, "
-        "dv).",
+        "Gradient of attention: (dy, q, k, v, y, logsumexp[, dlogsumexp][, mask][, slopes][, "
+        "step]) -> (dq, dk, dv).",
     .attrs = kAttrs,
     .infer = [](const OpCall& c) -> TensorTypes {
-      const TensorType logsumexp = check_operands(c, 1, 6);
-      require(c.in(0) == c.in(1) && c.in(4) == c.in(1) && c.in(5) == logsumexp,
+      const int extras = extras_of_gradient(c);
+      const TensorType logsumexp = check_operands(c, 1, extras);
+      require(c.in(0) == c.in(1) && c.in(4) == c.in(1) && c.in(5) == logsumexp &&
+                  c.in(extras - 1) == logsumexp,
               "attention_grad: dy is ", c.in(0), ", q is ", c.in(1), ", y is ", c.in(4),
               ", logsumexp is ", c.in(5), "; give it the results of attention");
       return {c.in(1), c.in(2), c.in(3)};
     },
     // Queries and heads that share a key add up in dk and dv: partial sums where they are sharded.
     .factors = [](const OpCall& c) -> Factors {
-      return Factors::parse(
-          text("b s g r e, b s g r e, b t g e, b t g e, b s g r e, b g r s", extra_operands(c, 6),
-               " -> b s g r e, b t g e, b t g e | t:whole e:whole"),
-          c.ndims());
+      const int extras = extras_of_gradient(c);
+      return Factors::parse(text("b s g r e, b s g r e, b t g e, b t g e, b s g r e, b g r s",
+                                 extras > 6 ? ", b g r s" : "", extra_operands(c, extras),
+                                 " -> b s g r e, b t g e, b t g e | t:whole e:whole"),
+                            c.ndims());
     },
     .flops = [](const OpCall& c) -> double {
       return 10 * score_products(c, c.in(1), c.in(2));
@@ -155,7 +167,7 @@ constinit const OpDef kAttentionGrad = {
     .reference = {attention_grad_reference<float>, attention_grad_reference<double>},
     .traits = {.by_place = true},
     .arithmetic = Arithmetic::Narrow,
-    .statistics = 1u << 5 | 1u << 6 | 1u << 7,  // slopes, before or behind a mask
+    .statistics = 1u << 5 | 1u << 6 | 1u << 7 | 1u << 8,  // and slopes, wherever they are
 };
 
 AttentionResult attention(Value q, Value k, Value v, Value mask, Value step,

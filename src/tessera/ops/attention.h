@@ -34,12 +34,13 @@ struct AttentionResult {
 /// A key is seen where both the mask and, with `causal` or a window, its position allow it.
 /// Kernels never hold the [s, t] scores of a head whole. Random numbers of dropout are drawn for
 /// the logical index in [b, g, r, s, t]. A row that may see no key gives zeros, and a logsumexp of
-/// -infinity. The gradient flows from y only.
+/// -infinity.
 /// Source: Dao et al. 2022, arXiv 2205.14135.
 AttentionResult attention(Value q, Value k, Value v, Value mask, Value step,
                           const AttentionOptions& options, Where where = Where::here());
 
-// attention_grad (dy, q, k, v, y, logsumexp[, mask][, slopes][, step]) -> (dq, dk, dv).
+// attention_grad (dy, q, k, v, y, logsumexp[, dlogsumexp][, mask][, slopes][, step]) -> (dq, dk,
+// dv).
 extern const OpDef kAttention, kAttentionGrad;
 
 /// merge_attention (y, logsumexp, y_b, logsumexp_b) -> (y, logsumexp): attention over two sets of

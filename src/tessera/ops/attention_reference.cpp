@@ -144,16 +144,18 @@ void attention_reference(RefCall& c) {
 
 template <typename T>
 void attention_grad_reference(RefCall& c) {
-  const Heads<T> h(c, 1, 6);
+  const bool of_logsumexp = c.call.flag_or("of_logsumexp", false);
+  const Heads<T> h(c, 1, 6 + of_logsumexp);
   const T *dy = c.in<T>(0), *q = c.in<T>(1), *k = c.in<T>(2), *v = c.in<T>(3), *y = c.in<T>(4);
-  const T* logsumexp = c.in<T>(5);
+  const T *logsumexp = c.in<T>(5), *dlogsumexp = of_logsumexp ? c.in<T>(6) : nullptr;
   T *dq = c.out<T>(0), *dk = c.out<T>(1), *dv = c.out<T>(2);
   std::fill(dk, dk + c.out_shape(1).numel(), T(0));
   std::fill(dv, dv + c.out_shape(2).numel(), T(0));
   h.each_row([&](std::int64_t b, std::int64_t g, std::int64_t r, std::int64_t s) {
     const std::int64_t at = h.query(b, g, r, s);
     std::fill(dq + at, dq + at + h.E, T(0));
-    const T row_sum = h.dot(dy + at, y + at);
+    T row_sum = h.dot(dy + at, y + at);
+    if (of_logsumexp) row_sum -= dlogsumexp[h.row(b, g, r, s)];
     for (std::int64_t t = 0; t < h.K; ++t) {
       if (!h.seen(b, s, t)) continue;
       const std::int64_t to = h.key(b, g, t);

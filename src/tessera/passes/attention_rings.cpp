@@ -45,6 +45,7 @@ class Rings {
     if (!axis || gathered_along(node.inputs[q + 2]) != axis) return std::nullopt;
     if (cuts(node.inputs[q], kTime) != std::vector{*axis}) return std::nullopt;
     const OpCall call = graph_.call(id);
+    if (call.flag_or("of_logsumexp", false)) return std::nullopt;
     if (call.flag("mask")) {
       const ValueId mask = node.inputs[mask_of(node)];
       if (!cuts(mask, graph_.type(mask).ndim() - 1).empty()) return std::nullopt;

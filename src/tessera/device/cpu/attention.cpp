@@ -197,7 +197,8 @@ class FewQueries final : public AttentionKernel {
 class Backward final : public AttentionKernel {
  public:
   Backward(const KernelRequest& request, bool dots, Pool& pool)
-      : AttentionKernel(request, 1, 6, dots, pool),
+      : AttentionKernel(request, 1, 6 + request.call.flag_or("of_logsumexp", false), dots, pool),
+        of_logsumexp_(request.call.flag_or("of_logsumexp", false)),
         threads_(static_cast<int>(std::min<std::int64_t>(
             threads(request.call.op().flops(request.call)), fixed_.B * fixed_.G))),
         scratch_(attention_backward_scratch(fixed_.E, fixed_.T, dots)) {}
@@ -211,6 +212,7 @@ class Backward final : public AttentionKernel {
     AttentionCall c = call(args);
     c.dy = args.ins[0], c.y_in = args.ins[4];
     c.logsumexp_in = static_cast<const float*>(args.ins[5]);
+    if (of_logsumexp_) c.dlogsumexp = static_cast<const float*>(args.ins[6]);
     c.dq = args.outs[0], c.dk = args.outs[1], c.dv = args.outs[2];
     each(c.B * c.G, threads_, args, scratch_, [&](std::int64_t unit, float* scratch) {
       attention_backward(c, unit / c.G, unit % c.G, scratch);
@@ -218,6 +220,7 @@ class Backward final : public AttentionKernel {
   }
 
  private:
+  bool of_logsumexp_;
   int threads_;
   std::int64_t scratch_;
 };

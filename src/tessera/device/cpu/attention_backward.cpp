@@ -111,6 +111,8 @@ HWY_INLINE void load_queries(const AttentionCall& call, const Backward& f, Index
     turn(f.query_rows, size, cols, f.queries);
     turn(f.dresult_rows, size, cols, f.dresults);
   }
+  for (Index i = 0; i < queries && call.dlogsumexp != nullptr; ++i)
+    f.row_sum[i] -= call.dlogsumexp[call.row_at(b, g, r, first + i)];
   std::fill(f.row_sum + queries, f.row_sum + cols, 0.0F);
   for (Index i = 0; i < cols; ++i) {
     // A query that sees no key has -infinity, and only hidden scores: any finite number makes their

@@ -61,7 +61,7 @@ struct AttentionCall {
   void* y = nullptr;  // forward: results
   float* logsumexp = nullptr;
   const void *dy = nullptr, *y_in = nullptr;  // backward: operands, and the results
-  const float* logsumexp_in = nullptr;
+  const float *logsumexp_in = nullptr, *dlogsumexp = nullptr;  // the second: or none
   void *dq = nullptr, *dk = nullptr, *dv = nullptr;
 
   std::int64_t query_at(std::int64_t b, std::int64_t s, std::int64_t g, std::int64_t r) const {

@@ -232,16 +232,18 @@ void write_attention(Writing& w) {
   w.out(code.convert(code.reshape(logsumexp, w.result(1).type.shape), w.result_element(1)));
 }
 
-/// (dy, q, k, v, y, logsumexp[, mask][, slopes][, step]) -> (dq, dk, dv): probabilities are made
-/// again.
+/// (dy, q, k, v, y, logsumexp[, dlogsumexp][, mask][, slopes][, step]) -> (dq, dk, dv):
+/// probabilities are made again.
 void write_attention_grad(Writing& w) {
   if (cudnn_takes(w, 1)) return write_cudnn_attention_grad(w);
   Code& code = w.code;
-  const Heads h(w, 1, 6);
+  const bool of_logsumexp = w.call.flag_or("of_logsumexp", false);
+  const Heads h(w, 1, 6 + of_logsumexp);
   const Value &dy = w.in(0), &y = w.in(4), logsumexp = code.column(code.wide(w.in(5)));
   const Value keys = h.filled(h.k, 1), values = h.filled(h.v, 1);
   const Value of_row = code.sum(code.wide(dy) * code.wide(y), {4});
-  const Value row_sum = code.column(code.transpose(of_row, {0, 2, 3, 1}));
+  Value row_sum = code.column(code.transpose(of_row, {0, 2, 3, 1}));
+  if (of_logsumexp) row_sum = row_sum - code.column(code.wide(w.in(6)));
   const Values start = {code.constant(0, Element::F32, h.q.shape()),
                         code.constant(0, Element::F32, keys.shape()),
                         code.constant(0, Element::F32, values.shape())};

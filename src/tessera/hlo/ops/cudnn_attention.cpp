@@ -75,7 +75,7 @@ bool cudnn_takes(const Writing& w, int first) {
   return w.e.options.cudnn_attention && narrow && head % 8 == 0 && head <= 128 && same_begin &&
          !w.call.flag("mask") && w.call.integer_or("window", 0) == 0 &&
          w.call.number_or("cap", 0) == 0 && !w.call.flag_or("slopes", false) &&
-         w.call.number("dropout") == 0;
+         !w.call.flag_or("of_logsumexp", false) && w.call.number("dropout") == 0;
 }
 
 /// (q, k, v) -> (y, logsumexp).
