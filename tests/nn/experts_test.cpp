@@ -153,7 +153,9 @@ TEST(Experts, NumbersThatDoNotFitAreTold) {
         ExpertsConfig{.experts = 4, .chosen = 3, .groups = 2, .chosen_groups = 2},
         ExpertsConfig{.experts = 4, .chosen_groups = 1}, ExpertsConfig{.experts = 4, .jitter = 1},
         ExpertsConfig{.experts = 4, .samples = 0}, ExpertsConfig{.experts = 4, .capacity = -1},
-        ExpertsConfig{.experts = 4, .least_capacity = 1}})
+        ExpertsConfig{.experts = 4, .least_capacity = 1},
+        ExpertsConfig{.experts = 4, .bias_rate = 1},
+        ExpertsConfig{.experts = 4, .drop = DropPolicy::Position}})
     EXPECT_EQ(problems(wrong).size(), 1U);
 }
 

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "tessera/models/parameter_shapes.h"
 #include "train/tiny_run.h"
 
 namespace tessera {
@@ -144,6 +145,13 @@ TEST_F(ExpertRun, ACapacityDropsTheSameOnEveryMesh) {
     EXPECT_NEAR(last(output, "valid").at("loss").get<double>(),
                 last("one", "valid").at("loss").get<double>(), 1e-5);
   }
+}
+
+/// As exports ask for them, of a batch of one sample.
+TEST_F(ExpertRun, AModelOfGroupsHasShapes) {
+  RunConfig config = with_experts("groups");
+  config.model.experts.samples = 4;
+  EXPECT_TRUE(parameter_shapes(config.model).contains("layers.1.mlp.router.weight"));
 }
 
 /// The last batch of a validation is filled up, and how far depends on the mesh.

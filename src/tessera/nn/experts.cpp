@@ -73,6 +73,10 @@ void find_group_problems(const ExpertsConfig& c, FieldProblems& out) {
     out.add({"moe-router-num-groups", "moe-router-group-topk", "num-experts", "moe-router-topk"},
             words);
   };
+  if (c.groups == 0)
+    return add(
+        "moe-router-group-topk does nothing without moe-router-num-groups; give both, or "
+        "none");
   if (c.groups < 1 || c.experts % c.groups != 0)
     return add(text("moe-router-num-groups is ", c.groups, ", which does not divide num-experts ",
                     c.experts, "; give a divisor of that"));
@@ -126,9 +130,18 @@ FieldProblems problems(const ExpertsConfig& c) {
     out.add({"moe-router-enable-expert-bias", "moe-router-score-function"},
             "moe-router-enable-expert-bias adds to scores that stand by themselves; give "
             "moe-router-score-function sigmoid");
+  const ExpertsConfig standard;
+  if (c.bias_rate != standard.bias_rate && !c.bias)
+    out.add({"moe-router-bias-update-rate", "moe-router-enable-expert-bias"},
+            "moe-router-bias-update-rate does nothing without moe-router-enable-expert-bias; give "
+            "both, or none");
   if (c.least_capacity > 0 && c.capacity == 0)
     out.add({"moe-min-capacity", "moe-expert-capacity-factor"},
             "moe-min-capacity does nothing without moe-expert-capacity-factor; give both, or none");
+  if (c.drop != standard.drop && c.capacity == 0)
+    out.add({"moe-token-drop-policy", "moe-expert-capacity-factor"},
+            "moe-token-drop-policy does nothing without moe-expert-capacity-factor; give both, or "
+            "none");
   find_group_problems(c, out);
   return out;
 }

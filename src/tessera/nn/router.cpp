@@ -36,11 +36,12 @@ Value within_groups(Value scores, const ExpertsConfig& config, Where where) {
   return reshape(select(less(builder.constant(0), shown), grouped, none), {b, s, e}, where);
 }
 
-/// Samples of a group, of a batch of `b`.
+/// Samples of a group, of a batch of `b`: fewer are one group.
 std::int64_t samples_of(const ExpertsConfig& config, std::int64_t b) {
-  require(b % config.samples == 0, "moe-aux-loss-samples is ", config.samples,
-          ", which does not divide the ", b, " samples of a batch; give a divisor of that");
-  return config.samples;
+  const std::int64_t out = std::min(config.samples, b);
+  require(b % out == 0, "moe-aux-loss-samples is ", out, ", which does not divide the ", b,
+          " samples of a batch; give a divisor of that");
+  return out;
 }
 
 /// Sums over the sequences of a group: [b, e] -> [g, e].
