@@ -21,15 +21,21 @@ struct ExpertsCase {
   const char* name;
   FeedForward activation;
   ExpertsConfig experts;
+  bool biased = false;
 };
 
 /// The layer with every number of it drawn, and all of its results.
 struct ExpertLayer {
   explicit ExpertLayer(const ExpertsCase& c)
-      : experts(c.experts), gated(c.activation == FeedForward::SwiGlu) {
+      : experts(c.experts),
+        gated(c.activation != FeedForward::Relu),
+        capped(c.activation == FeedForward::CappedSwiGlu),
+        biased(c.biased) {
     Builder builder;
-    const TransformerLayer layer{
-        .ffn_width = kHiddenChannels, .feed_forward = c.activation, .experts = c.experts};
+    const TransformerLayer layer{.ffn_width = kHiddenChannels,
+                                 .feed_forward = c.activation,
+                                 .bias = c.biased,
+                                 .experts = c.experts};
     Routing routing;
     Pass pass;
     pass.routing = &routing;
@@ -40,6 +46,10 @@ struct ExpertLayer {
     builder.output(Output::Kind::Metric, "tokens", routing.tokens[0]);
     const Graph graph = builder.finish();
     in = drawn_numbers(graph, {kTexts, kTokensOfText, kChannels});
+    if (capped) {  // some of them beyond the caps
+      HostTensor& x = in.batch.at("x");
+      for (std::int64_t i = 0; i < x.numel(); ++i) x.set(i, 6 * x.at(i));
+    }
     Interpretation how;
     how.f64 = true;
     results = interpret(graph, in, how);
@@ -50,12 +60,16 @@ struct ExpertLayer {
     const HostTensor& w = in.states.at(text("mlp.experts.", name, ".weight"));
     return w.at((e * w.shape()[1] + row) * w.shape()[2] + column);
   }
+  double bias(const std::string& of, std::int64_t i) const {
+    return biased ? in.states.at(text("mlp.", of, ".bias")).at(i) : 0;
+  }
   double x(std::int64_t token, std::int64_t i) const {
     return in.batch.at("x").at(token * kChannels + i);
   }
   std::vector<double> logits(std::int64_t token) const {
     const HostTensor& w = in.states.at("mlp.router.weight");
     std::vector<double> out(static_cast<std::size_t>(experts.experts), 0);
+    for (std::size_t e = 0; e < out.size(); ++e) out[e] = bias("router", static_cast<int>(e));
     for (std::size_t e = 0; e < out.size(); ++e)
       for (std::int64_t i = 0; i < kChannels; ++i)
         out[e] += x(token, i) * w.at(static_cast<std::int64_t>(e) * kChannels + i);
@@ -65,13 +79,21 @@ struct ExpertLayer {
   std::vector<double> output(std::int64_t token, std::int64_t e) const {
     std::vector<double> hidden, out(kChannels, 0);
     for (std::int64_t h = 0; h < kHiddenChannels; ++h) {
-      double gate = 0, up = 0;
+      double gate = bias("experts.gate", e * kHiddenChannels + h),
+             up = bias("experts.up", e * kHiddenChannels + h);
       for (std::int64_t i = 0; i < kChannels; ++i) {
         if (gated) gate += x(token, i) * weight("gate", e, h, i);
         up += x(token, i) * weight("up", e, h, i);
       }
-      hidden.push_back(gated ? gate / (1 + std::exp(-gate)) * up : std::max(up, 0.0));
+      if (capped) {
+        gate = std::min(gate, 7.0);
+        hidden.push_back(gate / (1 + std::exp(-1.702 * gate)) * (std::clamp(up, -7.0, 7.0) + 1));
+      } else {
+        hidden.push_back(gated ? gate / (1 + std::exp(-gate)) * up : std::max(up, 0.0));
+      }
     }
+    for (std::int64_t i = 0; i < kChannels; ++i)
+      out[static_cast<std::size_t>(i)] = bias("experts.down", e * kChannels + i);
     for (std::int64_t i = 0; i < kChannels; ++i)
       for (std::int64_t h = 0; h < kHiddenChannels; ++h)
         out[static_cast<std::size_t>(i)] +=
@@ -80,7 +102,7 @@ struct ExpertLayer {
   }
 
   ExpertsConfig experts;
-  bool gated;
+  bool gated, capped, biased;
   Bindings in;
   std::vector<HostTensor> results;
 };
@@ -91,7 +113,10 @@ TEST(Experts, AreThoseThatTokensChose) {
         ExpertsCase{
             "among all", FeedForward::SwiGlu, {.experts = 5, .chosen = 3, .pre_softmax = true}},
         ExpertsCase{"one", FeedForward::Relu, {.experts = 3, .chosen = 1, .pre_softmax = true}},
-        ExpertsCase{"all", FeedForward::Relu, {.experts = 3, .chosen = 3}}}) {
+        ExpertsCase{"all", FeedForward::Relu, {.experts = 3, .chosen = 3}},
+        ExpertsCase{"biases", FeedForward::SwiGlu, {.experts = 4, .chosen = 2}, true},
+        ExpertsCase{
+            "caps and biases", FeedForward::CappedSwiGlu, {.experts = 4, .chosen = 2}, true}}) {
     SCOPED_TRACE(c.name);
     const ExpertLayer layer(c);
     const auto experts = static_cast<std::size_t>(c.experts.experts),

@@ -24,6 +24,7 @@ struct RouterRun {
     Builder builder;
     TransformerLayer layer;
     layer.experts = experts;
+    layer.bias = false;
     Routing routing;
     Pass pass;
     pass.routing = &routing;

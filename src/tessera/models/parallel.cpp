@@ -291,7 +291,7 @@ Strategy strategy_of(const ParallelConfig& c, BatchSplit batch, const ModelConfi
   for (const std::span<const TensorCut> all : {transformer_cuts(), family.cuts}) {
     for (const TensorCut& cut : all) {
       const Sharding whole = Sharding::replicated(cut.ndim);
-      const bool is_whole = cut.table && c.whole_embeddings;
+      const bool is_whole = cut.dim < 0 || (cut.table && c.whole_embeddings);
       Sharding parts = is_whole ? whole : whole.with(tp, cut.dim);
       if (cut.of_experts) parts = parts.with(ep, 0);
       out.pins.push_back({std::string(cut.paths), std::move(parts), /*optional=*/true});

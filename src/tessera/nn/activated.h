@@ -19,6 +19,13 @@ Value activated(FeedForward kind, const Widened& widened) {
     default: break;
   }
   const Value gate = widened("gate"), up = widened("up");
+  if (kind == FeedForward::CappedSwiGlu) {
+    constexpr double kCap = 7, kSlope = 1.702;
+    Builder& builder = gate.builder();
+    const Value most = builder.constant(kCap), least = builder.constant(-kCap),
+                capped = minimum(gate, most), within = maximum(minimum(up, most), least);
+    return capped * sigmoid(capped * kSlope) * (within + 1.0);
+  }
   const Value open = kind == FeedForward::SwiGlu  ? silu(gate)
                      : kind == FeedForward::GeGlu ? gelu(gate, GeluForm::Tanh)
                                                   : gelu(gate, GeluForm::Erf);

@@ -4,6 +4,7 @@
 #include "tessera/nn/activated.h"
 #include "tessera/nn/router.h"
 #include "tessera/ops/elementwise.h"
+#include "tessera/ops/index_ops.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
@@ -22,6 +23,18 @@ Value expert_weights(Builder& builder, std::string_view name, const Shape& shape
   return builder.state("weight", {DType::F32, shape, {}}, Role::Parameter, init.of(shape), where);
 }
 
+/// A number for each result of each expert, [e, out], of those that tokens chose: [b, s, k, out].
+Value expert_bias(Value ids, std::string_view name, std::int64_t experts, std::int64_t out,
+                  Where where) {
+  Builder& builder = ids.builder();
+  const Scope scope(builder, name, where);
+  const Shape shape{experts, out};
+  return gather(ids,
+                builder.state("bias", {DType::F32, shape, {}}, Role::Parameter,
+                              zeros_init().of(shape), where),
+                where);
+}
+
 /// Of the experts that each token chose.
 Value routed(Value x, const TransformerLayer& layer, const Pass& pass, Where where) {
   Builder& builder = x.builder();
@@ -31,15 +44,19 @@ Value routed(Value x, const TransformerLayer& layer, const Pass& pass, Where whe
   const auto [ids, weights] = route(x, layer, pass, where);  // [b, s, k]
 
   const Scope experts(builder, "experts", where);
+  const bool biased = layer.bias || layer.ffn_bias;
+  const Value share = reshape(weights, {b, s, k, 1}, where);
   const auto widened = [&](std::string_view name) {
-    const Value w = expert_weights(builder, name, {e, h, d}, layer.init, where);
-    return grouped_matmul(ids, x, w, {.trans_w = true, .makes_rows = true}, where);  // [b, s, k, h]
+    const Value w = expert_weights(builder, name, {e, h, d}, layer.init, where),
+                y = grouped_matmul(ids, x, w, {.trans_w = true, .makes_rows = true}, where);
+    return biased ? y + expert_bias(ids, name, e, h, where) : y;  // [b, s, k, h]
   };
-  const Value rows = activated(layer.feed_forward, widened) * reshape(weights, {b, s, k, 1}, where),
-              down = expert_weights(builder, "down", {e, d, h}, layer.residual_init, where),
-              each = grouped_matmul(ids, rows, down, {.trans_w = true, .reads_rows = true},
-                                    where);  // [b, s, k, d]
-  return sum(each, {2});                     // in the order of choice
+  const Value rows = activated(layer.feed_forward, widened) * share,
+              down = expert_weights(builder, "down", {e, d, h}, layer.residual_init, where);
+  Value each = grouped_matmul(ids, rows, down, {.trans_w = true, .reads_rows = true},
+                              where);  // [b, s, k, d]
+  if (biased) each = each + expert_bias(ids, "down", e, d, where) * share;
+  return sum(each, {2});  // in the order of choice
 }
 
 /// A feed-forward part that every token reads, of hidden width `width`.

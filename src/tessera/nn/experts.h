@@ -34,7 +34,8 @@ struct Routing {
 
 /// x [b, s, d] -> the same, of experts with the layer's activation and hidden width. Parameters:
 /// router.weight [experts, d]; of experts up.weight and, where gated, gate.weight [experts, h, d],
-/// down.weight [experts, d, h]; shared.up.weight, shared.gate.weight, shared.down.weight and
+/// down.weight [experts, d, h]; their biases [experts, h or d] and router.bias, where the layer's have
+/// such; shared.up.weight, shared.gate.weight, shared.down.weight and
 /// shared_gate.weight [1, d], residual.up.weight and so on, and coefficient.weight [2, d] with its
 /// bias, where there are such. Buffer: router.expert_bias [experts]. pass.routing: what the router
 /// measures is added to it. While text is written there is no capacity.

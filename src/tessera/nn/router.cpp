@@ -141,7 +141,7 @@ Value jittered(Value x, double jitter, const Pass& pass, Where where) {
 Routed route(Value x, const TransformerLayer& layer, const Pass& pass, Where where) {
   const ExpertsConfig& config = layer.experts;
   const Value logits = linear(jittered(x, config.jitter, pass, where), "router", config.experts,
-                              {false, layer.init}, where);
+                              {layer.bias || layer.ffn_bias, layer.init}, where);
   const bool softmaxes = config.score == RouterScore::Softmax;
   const Value scores = softmaxes ? softmax(logits, -1, where) : sigmoid(in_f32(logits));
   Value judged = scores, bias;

@@ -9,7 +9,7 @@ namespace tessera {
 /// The tensor parallel axis splits dim `dim` of the parameters whose paths match.
 struct TensorCut {
   std::string_view paths;  // '*' stands for any characters
-  int dim, ndim;           // of all dims
+  int dim, ndim;           // the second: of all dims; dim -1: it is whole
   bool table = false;  // of token embeddings, which ParallelConfig::whole_embeddings leaves whole
   bool of_experts = false;  // dim 0 counts experts, which the expert parallel axis splits
 };

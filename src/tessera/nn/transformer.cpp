@@ -6,6 +6,7 @@
 #include "tessera/base/text.h"
 #include "tessera/nn/activated.h"
 #include "tessera/nn/attention/held_scores.h"
+#include "tessera/nn/attention/sinks.h"
 #include "tessera/nn/experts.h"
 #include "tessera/nn/tensor_cuts.h"
 #include "tessera/ops/attention.h"
@@ -27,6 +28,7 @@ constexpr TensorCut kCuts[] = {
     {"*.attn.qkv.weight", 0, 2},
     {"*.attn.qkv.bias", 0, 1},
     {"*.attn.proj.weight", 1, 2},
+    {"*.attn.sinks.weight", 0, 1},
     {"*.attn.keys", 2, 4},
     {"*.attn.values", 2, 4},
     {"*.cross.q.weight", 0, 2},
@@ -44,6 +46,9 @@ constexpr TensorCut kCuts[] = {
     {"*.mlp.shared.up.weight", 0, 2},
     {"*.mlp.shared.gate.weight", 0, 2},
     {"*.mlp.shared.down.weight", 1, 2},
+    {"*.mlp.experts.up.bias", 1, 2, false, true},
+    {"*.mlp.experts.gate.bias", 1, 2, false, true},
+    {"*.mlp.experts.down.bias", -1, 2, false, true},
     {"*.mlp.experts.up.weight", 1, 3, false, true},
     {"*.mlp.experts.gate.weight", 1, 3, false, true},
     {"*.mlp.experts.down.weight", 2, 3, false, true},
@@ -97,7 +102,8 @@ Value attended(Value q, Value k, Value v, std::int64_t width, const TransformerL
     options.slopes = visible.slopes;
     const bool drop = pass.step.valid() && layer.attention_dropout > 0;
     if (drop) options.dropout = layer.attention_dropout;
-    y = attention(q, k, v, visible.mask, drop ? pass.step : Value(), options, where).y;  // the same
+    y = beside_sinks(attention(q, k, v, visible.mask, drop ? pass.step : Value(), options, where),
+                     layer, where);
   }
   const Shape& shape = q.shape();
   const Value rows = reshape(y, {shape[0], shape[1], shape[2] * shape[3] * shape[4]});

@@ -14,8 +14,9 @@ namespace tessera {
 /// RmsPlusOne: RMS norm times 1 + weight.
 enum class NormKind { Layer, Rms, RmsPlusOne };
 /// Relu, Silu and the two forms of GELU: down(act(up(x))). SwiGlu: down(silu(gate(x)) * up(x));
-/// GeGlu: the same with GELU by tanh; GeGluErf: by erf.
-enum class FeedForward { Relu, Silu, GeluErf, GeluTanh, SwiGlu, GeGlu, GeGluErf };
+/// GeGlu: the same with GELU by tanh; GeGluErf: by erf. CappedSwiGlu: down(gate(x) sigmoid(1.702
+/// gate(x)) * (up(x) + 1)), gate at most 7 and up from -7 to 7, as gpt-oss has it.
+enum class FeedForward { Relu, Silu, GeluErf, GeluTanh, SwiGlu, GeGlu, GeGluErf, CappedSwiGlu };
 
 /// What makes an expert's logit of a token the score by which the token chooses.
 enum class RouterScore { Softmax, Sigmoid };
@@ -87,6 +88,9 @@ struct TransformerLayer {
   bool bias = true;       // of linear layers and layer norms
   // Of these linear layers and of layer norms, where bias is false:
   bool qkv_bias = false, proj_bias = false, ffn_bias = false, norm_bias = false;
+  /// Beside the keys that a query sees in self-attention stands one of no value, whose score is a
+  /// number of each head: what is paid to it is paid to nothing.
+  bool sinks = false;
   bool head_norm = false;  // self-attention norms each head of queries and keys
   bool rotary = false;     // rotary positions in self-attention
   Rotary rope = {};        // how, where `rotary`
@@ -179,7 +183,7 @@ struct Encoded {
 /// Self-attention: g key-value heads, r query heads for each, head width e. Parameters: qkv.weight
 /// [g (r+2) e, d], whose rows hold, for each key-value head, its r query heads, its key and its
 /// value, so that to split the rows is to split the heads; proj.weight [d, g r e]; their biases;
-/// with head_norm q_norm.weight and k_norm.weight [e].
+/// with head_norm q_norm.weight and k_norm.weight [e]; with sinks sinks.weight [g r].
 /// Caches: keys and values [b, room, g, e]; with them attention is causal and has no mask, and a
 /// bias is [heads, s, room].
 /// Shapes: x [b, s, d] -> [b, s, d].

@@ -4,6 +4,7 @@
 
 #include "tessera/ops/attention_reference.h"
 #include "tessera/ops/attention_sight.h"
+#include "tessera/ops/elementwise.h"
 
 namespace tessera {
 
@@ -79,7 +80,8 @@ void gradient_of(GradCall& g) {
   const Value y = g.out(0);
   std::vector<Value> ins = {
       g.has_dout(0) ? g.dout(0) : y * 0.0, g.in(0), g.in(1), g.in(2), y, g.out(1)};
-  if (g.has_dout(1)) ins.push_back(g.dout(1));
+  // A statistic, in f32 where programs compute in 16 bits.
+  if (g.has_dout(1)) ins.push_back(y.builder().add(kCast, {g.dout(1)}, {g.out(1).dtype()}));
   for (int i = 3; i < g.num_in(); ++i) ins.push_back(g.in(i));
   Attrs attrs = c.attrs();
   if (g.has_dout(1)) {

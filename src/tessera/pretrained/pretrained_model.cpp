@@ -222,6 +222,23 @@ void PretrainedModel::read_rows(std::string_view parameter, std::int64_t first, 
                                 lengths[static_cast<std::size_t>(first) + i]);
 }
 
+namespace {
+
+/// Experts from `first` on, each [out, in], out of a tensor that has all of them.
+void read_experts_of(const HubWeights& weights, std::string_view name, const HubTurns& turns,
+                     const Shape& size, std::int64_t first, std::span<float> out) {
+  const std::int64_t ours = size.numel(), theirs = ours * turns.of;
+  std::vector<float> one(static_cast<std::size_t>(theirs));
+  for (std::int64_t e = 0; e * ours < std::ssize(out); ++e) {
+    weights.read(name, (first + e) * theirs, one);
+    for (std::int64_t i = 0; i < ours; ++i)
+      out[static_cast<std::size_t>(e * ours + i)] =
+          one[static_cast<std::size_t>(turns.place(i, size[0], size[1]))];
+  }
+}
+
+}  // namespace
+
 void PretrainedModel::read_stored_rows(std::string_view parameter, std::int64_t first,
                                        std::int64_t count, std::span<float> out) const {
   const HubWeights& weights = parts_->weights_of(parameter);
@@ -229,6 +246,11 @@ void PretrainedModel::read_stored_rows(std::string_view parameter, std::int64_t 
   check(static_cast<std::int64_t>(out.size()) == count * columns, "rows of ", parameter);
   const ModelConfig stack = of_stack(config(), parameter);
   for (const HubSource& source : parts_->sources_of(parameter)) {
+    if (const std::optional<HubTurns> turns = hub_turns(source.rows)) {
+      const Shape& ours = parameters().find(parameter)->second;
+      read_experts_of(weights, source.name, *turns, {ours[1], columns / ours[1]}, first, out);
+      continue;
+    }
     if (source.transposed) {
       parts_->read_transposed(weights, source, stack, columns, first, count, out);
       continue;

@@ -86,7 +86,7 @@ class OutgoingTensor {
 
   /// All elements in their order.
   std::vector<float> values(WholeParameters& whole) const {
-    std::vector<float> out(static_cast<std::size_t>(rows_ * columns_));
+    std::vector<float> out(static_cast<std::size_t>(shape_.numel()));
     for (std::size_t i = 0; constant_ != nullptr && i < out.size(); ++i)
       out[i] = static_cast<float>(constant_(model_, static_cast<std::int64_t>(i)));
     for (const HubTensor& part : parts_) {
@@ -97,6 +97,14 @@ class OutgoingTensor {
 
  private:
   void put(const HubTensor& part, const std::vector<float>& ours, std::vector<float>& out) const {
+    if (const std::optional<HubTurns> turns = hub_turns(part.rows)) {
+      const std::int64_t in = shape_.ndim() > 2 ? shape_[1] : 1;
+      for (std::int64_t i = 0; i < std::ssize(ours); ++i)
+        out[static_cast<std::size_t>(i / columns_ * columns_ * turns->of +
+                                     turns->place(i % columns_, columns_ / in, in))] =
+            ours[static_cast<std::size_t>(i)];
+      return;
+    }
     for (const HubRowRun& run : hub_row_runs(part.rows, model_, rows_, part.expert)) {
       for (std::int64_t i = 0; i < run.count; ++i) {
         const float* from = ours.data() + (run.ours + i) * columns_;

@@ -67,6 +67,8 @@ Value distance_scores(Value q, Value k, Value of_rows, Value kinds, double scale
 
 Value scores_attention(Value q, Value k, Value v, const TransformerLayer& layer,
                        const Visible& visible, std::int64_t window, const Pass& pass, Where where) {
+  require(!layer.sinks, "attention at ", where.file, ":", where.line,
+          ": with a bias, or scores of the layer before, it has no sinks");
   // Of keys that are not seen. A number that f16 has too: infinities would make NaN of a query that
   // sees none.
   constexpr double kUnseen = -30'000;

@@ -33,6 +33,11 @@ enum class HubRows {
   CrossKeys,
   CrossValues,
   Expert,  // ours is [experts, out, in], of which theirs is one
+  // Theirs is [experts, in, out] or, of biases, [experts, out]; of two of ours, whose results stand
+  // in turns: even, odd.
+  Experts,
+  EvenOfExperts,
+  OddOfExperts,
 };
 /// [out, in] as torch's Linear, or [in, out] as GPT-2's Conv1D.
 enum class HubOrder { OutIn, InOut };

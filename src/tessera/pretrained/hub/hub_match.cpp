@@ -183,6 +183,10 @@ void Matcher::add(const HubTensor& tensor) {
   if (transposed) shape = {theirs[1], theirs[0]};
   if (tensor.rows == HubRows::OneRow && theirs.ndim() == 2 && theirs[0] == 1) shape = {theirs[1]};
   if (tensor.rows == HubRows::Expert && shape.ndim() == 2) shape = {1, shape[0], shape[1]};
+  if (const std::optional<HubTurns> turns = hub_turns(tensor.rows); turns && shape.ndim() > 1) {
+    const std::int64_t results = theirs.back() / turns->of;
+    shape = theirs.ndim() > 2 ? Shape{theirs[0], results, theirs[1]} : Shape{theirs[0], results};
+  }
   shape[0] = our_row_count(tensor.rows, shape[0]);
   const auto [at, is_new] = out_.parameters.emplace(tensor.ours, shape);
   if (!is_new) at->second[0] += shape[0];

@@ -26,6 +26,9 @@ inline constexpr auto has_ffn_bias = has_bias<&TransformerLayer::ffn_bias>;
 inline constexpr auto has_head_norm = in_layer<&TransformerLayer::head_norm>;
 inline constexpr auto has_norm_out = in_layer<&TransformerLayer::norm_out>;
 inline bool lacks_experts(const ModelConfig& model) { return !has_experts(model); }
+inline bool has_dense_bias(const ModelConfig& model) {
+  return has_ffn_bias(model) && lacks_experts(model);
+}
 inline bool lacks_norm_out(const ModelConfig& model) { return !has_norm_out(model); }
 
 /// Table of tokens, heads, and the parts of attention whose names many families share.
@@ -82,13 +85,13 @@ inline constexpr HubName kHubGatedNames[] = {
      .is_in = lacks_experts},
     {.ours = "layers.#.mlp.gate.bias",
      .theirs = "model.layers.#.mlp.gate_proj.bias",
-     .is_in = has_ffn_bias},
+     .is_in = has_dense_bias},
     {.ours = "layers.#.mlp.up.bias",
      .theirs = "model.layers.#.mlp.up_proj.bias",
-     .is_in = has_ffn_bias},
+     .is_in = has_dense_bias},
     {.ours = "layers.#.mlp.down.bias",
      .theirs = "model.layers.#.mlp.down_proj.bias",
-     .is_in = has_ffn_bias},
+     .is_in = has_dense_bias},
     {"norm.weight", "model.norm.weight"},
 };
 inline constexpr auto kHubRotaryNames = joined(kHubDecoderNames, kHubOutNames, kHubGatedNames);

@@ -31,6 +31,15 @@ std::vector<HubRowRun> unpaired(const std::vector<HubRowRun>& runs, std::int64_t
 
 }  // namespace
 
+std::optional<HubTurns> hub_turns(HubRows which) {
+  switch (which) {
+    case HubRows::Experts: return HubTurns{1, 0};
+    case HubRows::EvenOfExperts: return HubTurns{2, 0};
+    case HubRows::OddOfExperts: return HubTurns{2, 1};
+    default: return std::nullopt;
+  }
+}
+
 std::vector<HubRowRun> hub_row_runs(HubRows which, const ModelConfig& c, std::int64_t rows,
                                     std::int64_t expert) {
   if (which == HubRows::Expert) return {{expert, 0, 1}};
@@ -58,6 +67,9 @@ std::vector<HubRowRun> hub_row_runs(HubRows which, const ModelConfig& c, std::in
 std::int64_t hub_row_count(HubRows which, const ModelConfig& c, std::int64_t rows) {
   switch (which) {
     case HubRows::All:
+    case HubRows::Experts:
+    case HubRows::EvenOfExperts:
+    case HubRows::OddOfExperts:
     case HubRows::OneRow: return rows;
     case HubRows::Expert: return 1;
     case HubRows::UpperHalf:
@@ -83,6 +95,10 @@ Shape hub_shape(HubRows which, bool transposed, const Shape& ours, const ModelCo
   if (which == HubRows::Expert) {
     out.erase(0);
     return transposed ? Shape{out[1], out[0]} : out;
+  }
+  if (const std::optional<HubTurns> turns = hub_turns(which); turns && out.ndim() > 1) {
+    const std::int64_t results = turns->of * out[1];
+    return out.ndim() > 2 ? Shape{out[0], out[2], results} : Shape{out[0], results};
   }
   if (out.ndim() > 0) out[0] = hub_row_count(which, config, ours[0]);
   if (transposed && out.ndim() == 2) out = {out[1], out[0]};

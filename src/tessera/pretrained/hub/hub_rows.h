@@ -2,6 +2,7 @@
 /// Where the rows of a hub's tensor lie in one of our parameters.
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -18,6 +19,17 @@ struct HubRowRun {
 /// hub_row_count; a row of experts is all that one of them has.
 std::vector<HubRowRun> hub_row_runs(HubRows which, const ModelConfig& config, std::int64_t rows,
                                     std::int64_t expert = 0);
+
+/// Of experts that lie together in one tensor: what of ours is in which of their results.
+struct HubTurns {
+  std::int64_t of, at;  // every `of`-th result is ours, from the one `at` on
+  /// Where element i of an expert of ours, [out, in], is in theirs: [in, of x out].
+  std::int64_t place(std::int64_t i, std::int64_t out, std::int64_t in) const {
+    return i % in * of * out + of * (i / in) + at;
+  }
+};
+/// Nothing: experts, if it is of any, do not lie together.
+std::optional<HubTurns> hub_turns(HubRows which);
 
 /// How many rows their tensor has; `rows` where that does not follow from the heads.
 std::int64_t hub_row_count(HubRows which, const ModelConfig& config, std::int64_t rows);
