@@ -697,6 +697,8 @@ TEST(HubErrors, NameWhatIsWrong) {
     EXPECT_NE(message.find(what), std::string::npos) << message;
   };
   const std::string families = "../families/";
+  has(said(families + "gpt_oss", "quantization_config", R"({"quant_method": "gptq"})"),
+      "weights are read from mxfp4, f32, bf16 and f16");
   has(said(families + "mt5", "eos_token_id", "37"), "token 37 must be below vocab_size 37");
   has(said(families + "marian", "eos_token_id", "37"), "token 37 must be below vocab_size 37");
   has(said(families + "mt5", "tie_word_embeddings", "\"no\""), "it must be true or false");

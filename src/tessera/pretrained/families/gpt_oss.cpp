@@ -9,6 +9,7 @@ extern const ModelFamily kGptOss;
 
 namespace {
 
+constexpr std::string_view kQuantized = "quantization_config";
 constexpr HubExperts kGptOssExperts = {.key = "num_local_experts", .experts = 128, .chosen = 4};
 
 constexpr auto kGptOssKeys = hub_rotary_keys({.width = 2880,
@@ -28,6 +29,7 @@ constexpr HubKey kGptOssOwnKeys[] = {
     must_be("swiglu_alpha", 1.702, "experts have this slope here"),
     must_be("swiglu_limit", 7.0, "experts are capped there"),
     hub_expert_key(kGptOssExperts.key, true),
+    {.key = kQuantized, .use = HubUse::Own, .write = HubWrite::Never},
 };
 constexpr std::span<const HubKey> kGptOssBlocks[] = {kGptOssKeys, kGptOssOwnKeys, kHubExpertKeys};
 
@@ -57,6 +59,11 @@ void read_gpt_oss(const HubConfig& from, ModelConfig& to) {
   if (!from.has("rope_parameters") && !from.has("rope_scaling"))
     fail(Fault::Data, from.path(), ": rope_parameters is missing, which says how positions are ",
          "scaled; add what the model was trained with");
+  if (from.has(kQuantized)) {
+    const HubJson& how = from.json()[kQuantized];
+    if (!how.is_object() || !how.contains("quant_method") || how["quant_method"] != "mxfp4")
+      from.refuse(kQuantized, "weights are read from mxfp4, f32, bf16 and f16");
+  }
   to.global_every = 2;
   read_rotary_in_layers(from, to);
   read_experts(from, kGptOssExperts, to);
@@ -64,6 +71,7 @@ void read_gpt_oss(const HubConfig& from, ModelConfig& to) {
 
 void write_gpt_oss(const ModelConfig& from, HubJson& to) {
   write_rotary_in_layers(from, to);
+  to.erase(std::string(kQuantized));  // what is written is whole
   write_experts(from, kGptOssExperts, to);
 }
 

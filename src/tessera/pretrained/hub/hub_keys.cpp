@@ -182,11 +182,12 @@ KnownKeys known_keys(HubKeys keys, const HubConfig& from) {
 
 void judge_other_keys(HubKeys keys, std::string_view harmless, const HubConfig& from,
                       std::vector<std::string>& notices) {
+  const KnownKeys known = known_keys(keys, from);
   for (const HubForbidden& each : kForbidden) {
     const HubJson* value = from.find(each.key);
-    if (value != nullptr && !says_nothing(*value)) from.refuse(each.key, each.why);
+    const bool own = std::ranges::find(known.all, each.key) != known.all.end();
+    if (value != nullptr && !own && !says_nothing(*value)) from.refuse(each.key, each.why);
   }
-  const KnownKeys known = known_keys(keys, from);
   std::vector<std::string> unknown;
   for (const auto& [key, value] : from.json().items()) {
     const bool read =

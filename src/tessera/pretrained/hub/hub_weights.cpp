@@ -55,6 +55,7 @@ HubWeights HubWeights::open(const std::string& folder) {
   if (!are_in(folder)) refuse_without_weights(folder);
   if (is_named_in(folder, kHubWeights)) {
     out.add_file((at / kHubWeights).string());
+    out.join_packed();
     return out;
   }
   const std::string index = (at / kHubIndex).string();
@@ -76,7 +77,33 @@ HubWeights HubWeights::open(const std::string& folder) {
   }
   if (!lacking.empty())
     out.notices_.push_back(text(index, " names tensors that no file has: ", some_of(lacking)));
+  out.join_packed();
   return out;
+}
+
+void HubWeights::join_packed() {
+  std::vector<std::string> names;
+  for (const auto& [name, place] : tensors_) {
+    if (name.ends_with(kBlocksName) && place.tensor->other_dtype == "U8")
+      names.push_back(name.substr(0, name.size() - std::string_view(kBlocksName).size()));
+  }
+  for (const std::string& name : names) {
+    const Place of = at(name + kBlocksName);
+    const auto by = tensors_.find(name + kScalesName);
+    if (by == tensors_.end())
+      fail(Fault::Checkpoint, files_[of.file]->path(), ": tensor '", printable(name), kBlocksName,
+           "' is without '", printable(name), kScalesName, "'; download the folder again");
+    Packed packed = {
+        {name, {}},
+        {files_[of.file].get(), files_[by->second.file].get(), of.tensor, by->second.tensor}};
+    packed.from.require_fit();
+    packed.seen.type = {DType::BF16, packed.from.shape(), {}};
+    packed.seen.end = of.tensor->bytes() + by->second.tensor->bytes();
+    packed_.push_back(std::make_unique<const Packed>(std::move(packed)));
+    tensors_.erase(by);
+    tensors_.erase(name + kBlocksName);
+    tensors_.insert_or_assign(name, Place{of.file, &packed_.back()->seen, &packed_.back()->from});
+  }
 }
 
 void HubWeights::add_file(const std::string& path,
@@ -124,6 +151,7 @@ const std::string& HubWeights::file_of(std::string_view name) const {
 
 void HubWeights::read(std::string_view name, std::int64_t first, std::span<float> out) const {
   const Place& place = at(name);
+  if (place.packed != nullptr) return place.packed->read(first, out);
   files_[place.file]->read_floats(*place.tensor, first, out);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tessera/files/safetensors.h"
+#include "tessera/pretrained/hub/packed_floats.h"
 
 namespace tessera {
 
@@ -51,12 +52,21 @@ class HubWeights {
   struct Place {
     std::size_t file;
     const StoredTensor* tensor;
+    const PackedFloats* packed = nullptr;  // what it is read from
+  };
+  /// A tensor in 4 bits, and what it is called without them.
+  struct Packed {
+    StoredTensor seen;
+    PackedFloats from;
   };
   const Place& at(std::string_view name) const;
   /// `in_index`: in which file an index has each tensor.
   void add_file(const std::string& path, const std::map<std::string, std::string>& in_index = {});
+  /// NAME_blocks and NAME_scales become NAME. Errors: PackedFloats'; one without the other.
+  void join_packed();
 
   std::vector<std::unique_ptr<const SafetensorsFile>> files_;
+  std::vector<std::unique_ptr<const Packed>> packed_;
   std::map<std::string, Place, std::less<>> tensors_;
   std::vector<std::string> notices_;
 };
