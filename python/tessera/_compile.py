@@ -37,6 +37,7 @@ class TransformerOpParallelConfig:
     """MindSpore's words for how many parts each kind of parallelism cuts a model into.
 
     data_parallel, model_parallel, pipeline_stage  parts of the batch, of widths, of the layers
+    expert_parallel   parts of experts, parameters "*.mlp.experts.*", among parts of the batch
     micro_batch_num   parts of the batch that are computed one after another
     optimizer_shard   parameters and moments are stored in data_parallel parts
     gradient_aggregation_group  in so many groups the gradients of layers are summed
@@ -46,6 +47,7 @@ class TransformerOpParallelConfig:
 
     data_parallel: int = 1
     model_parallel: int = 1
+    expert_parallel: int = 1
     pipeline_stage: int = 1
     micro_batch_num: int = 1
     optimizer_shard: bool = False

@@ -19,8 +19,8 @@ ModelConfig tutorial_model() {
   return out;
 }
 
-Outcome trained(const TransformerOpParallelConfig& config, std::int64_t devices) {
-  const ModelConfig model = tutorial_model();
+Outcome trained(const TransformerOpParallelConfig& config, std::int64_t devices,
+                const ModelConfig& model = tutorial_model()) {
   OptimizerConfig optimizer;
   optimizer.schedule.kind = ScheduleKind::Constant;
   const Task task = task_of(model);
@@ -67,6 +67,28 @@ TEST(OpParallelConfig, TheSameLossesOnEveryMesh) {
     SCOPED_TRACE(c.why);
     expect_same_training(one, trained(c.config, c.devices));
   }
+}
+
+TEST(OpParallelConfig, ExpertsAreTheSameOnEveryMesh) {
+  ModelConfig model = tiny("mixtral", 4);
+  model.experts = MoEConfig{.expert_num = 4, .num_experts_chosen = 2}.experts(3);
+  const Outcome one = trained({}, 1, model);
+  expect_same_training(one, trained({.data_parallel = 2, .expert_parallel = 2}, 2, model));
+  expect_same_training(
+      one, trained({.data_parallel = 4, .model_parallel = 2, .expert_parallel = 4}, 8, model));
+}
+
+TEST(OpParallelConfig, ExpertsHaveBounds) {
+  EXPECT_EQ(MoEConfig().experts(), ExpertsConfig());
+  const ExpertsConfig one = MoEConfig{.expert_num = 8}.experts();
+  EXPECT_EQ(one.capacity, 1.1);
+  EXPECT_EQ(one.balance, 0.05);
+  EXPECT_TRUE(one.pre_softmax);
+  for (const MoEConfig& wrong :
+       {MoEConfig{.expert_num = 0}, MoEConfig{.expert_num = 4, .capacity_factor = 0.5},
+        MoEConfig{.expert_num = 4, .aux_loss_factor = 1},
+        MoEConfig{.expert_num = 4, .num_experts_chosen = 5}})
+    EXPECT_THROW(wrong.experts(), Error);
 }
 
 TEST(OpParallelConfig, DerivedConfigsAndDefaults) {
@@ -118,6 +140,8 @@ TEST(OpParallelConfig, WhatDoesNotFitIsRefused) {
             "at least 4 micro-batches, preferably several times as many");
   EXPECT_EQ(refused({.pipeline_stage = 4, .micro_batch_num = 4}, 8), "taken");
   EXPECT_EQ(refused({.micro_batch_num = 0}, 8), "micro_batch_num is 0; it must be at least 1");
+  EXPECT_EQ(refused({.data_parallel = 4, .expert_parallel = 3}, 4),
+            "expert_parallel 3 does not divide data_parallel 4; it can be 1, 2, 4");
   EXPECT_EQ(refused({.model_parallel = -1}, 8), "model_parallel is -1; it must be at least 1");
 }
 

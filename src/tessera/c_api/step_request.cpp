@@ -139,6 +139,7 @@ class StepReader {
     CallFields fields = fields_.part("parallel_config");
     fields.get("data_parallel", words.data_parallel);
     fields.get("model_parallel", words.model_parallel);
+    fields.get("expert_parallel", words.expert_parallel);
     fields.get("pipeline_stage", words.pipeline_stage);
     fields.get("micro_batch_num", words.micro_batch_num);
     fields.get("optimizer_shard", words.optimizer_shard);

@@ -73,6 +73,7 @@ void set_parallel(RunConfig& config, const TransformerOpParallelConfig& parallel
   config.parallel.devices = devices;
   config.parallel.pipeline = on.pipeline;
   config.parallel.tensor = on.tensor;
+  config.parallel.experts = on.experts;
   config.parallel.whole_embeddings = on.whole_embeddings;
   config.parallel.gradient_groups = on.gradient_groups;
   config.zero_stage = on.shard_parameters ? 3 : 0;

@@ -28,6 +28,7 @@ struct EmbeddingOpParallelConfig {
 struct TransformerOpParallelConfig {
   std::int64_t data_parallel = 1;    // parts of the batch
   std::int64_t model_parallel = 1;   // parts of heads, hidden widths and the head's vocabulary
+  std::int64_t expert_parallel = 1;  // parts of the experts, among parts of the batch
   std::int64_t pipeline_stage = 1;   // parts of the layers
   std::int64_t micro_batch_num = 1;  // parts of the batch that are computed one after another
   bool optimizer_shard = false;      // parameters and moments are stored in data_parallel parts
@@ -48,10 +49,27 @@ struct TransformerOpParallelConfig {
   /// On `devices` devices. If these are more than parts(), the others repeat what neighbours
   /// compute: repeated_ranks names them.
   /// Errors: a number below 1; more parts than devices; devices that are no multiple of the parts;
-  /// fewer micro-batches than stages, which MindSpore's PipelineCell refuses too.
+  /// data_parallel that expert_parallel does not divide; fewer micro-batches than stages, which
+  /// MindSpore's PipelineCell refuses too.
   ParallelConfig on(std::int64_t devices) const;
   friend bool operator==(const TransformerOpParallelConfig&,
                          const TransformerOpParallelConfig&) = default;
+};
+
+/// MindSpore's mixture of experts, with its names and defaults.
+struct MoEConfig {
+  std::int64_t expert_num = 1;    // 1: a layer has one feed-forward part, and no router
+  double capacity_factor = 1.1;   // at least 1: tokens that an expert takes, of the mean
+  double aux_loss_factor = 0.05;  // less than 1
+  std::int64_t num_experts_chosen = 1;
+
+  /// What layers take. Capacity and loss are of `samples` samples, where MindSpore's are of a part of
+  /// data_parallel: there another mesh drops other tokens. First choices come first, as there. The
+  /// loss has a mean of 1 where all is even, and not one for each choice; the weight of a single
+  /// choice is its probability, from which the router learns.
+  /// Errors: a number out of these bounds; more choices than experts.
+  ExpertsConfig experts(std::int64_t samples = 1) const;
+  friend bool operator==(const MoEConfig&, const MoEConfig&) = default;
 };
 
 /// The ranks that compute the same, in groups; empty where each has work of its own. Of 8 devices
