@@ -285,7 +285,7 @@ class Decider {
                             (rule_.linear == Linear::Joint || (sum && !handed));
         if (linear) to = sum ? on_axis_[i] : kThrough, handed = true;
       } else if (on_axis_[i] == kRows &&
-                 (candidate == kRows || rule_.reads_rows(static_cast<int>(i), candidate))) {
+                 (candidate == kRows || q_.reads_rows(static_cast<int>(i), candidate))) {
         to = kRows;
       } else if (candidate >= 0 && has(rule_.ins[i], candidate)) {
         to = candidate;
