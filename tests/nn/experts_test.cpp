@@ -142,9 +142,11 @@ TEST(Experts, AreThoseThatTokensChose) {
 TEST(Experts, NumbersThatDoNotFitAreTold) {
   EXPECT_EQ(problems(ExpertsConfig{}).size(), 0U);
   EXPECT_EQ(problems(ExpertsConfig{.experts = 4, .chosen = 2}).size(), 0U);
+  EXPECT_EQ(problems(ExpertsConfig{.experts = 0, .shared_gate = true}).size(), 0U);
   for (const ExpertsConfig& wrong :
        {ExpertsConfig{.experts = -1}, ExpertsConfig{.experts = 4, .chosen = 5},
-        ExpertsConfig{.experts = 4, .chosen = 0}, ExpertsConfig{.experts = 4, .balance = -1},
+        ExpertsConfig{.experts = 4, .chosen = 0}, ExpertsConfig{.experts = 0, .shared_width = 3},
+        ExpertsConfig{.experts = 4, .shared_gate = true}, ExpertsConfig{.experts = 4, .balance = -1},
         ExpertsConfig{.experts = 4, .z_loss = std::nan("")}})
     EXPECT_EQ(problems(wrong).size(), 1U);
 }

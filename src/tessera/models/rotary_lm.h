@@ -27,11 +27,10 @@ inline constexpr ReadField kSwiGluReads[] = {
     {"kv-heads"}, {"ffn-width", "0 is 8/3 x width, up to a multiple of 4"}};
 
 /// Of models whose feed-forward layers are experts.
-inline constexpr ReadField kExpertReads[] = {{"num-experts"},
-                                             {"moe-router-topk"},
-                                             {"moe-router-pre-softmax"},
-                                             {"moe-shared-expert-intermediate-size"},
-                                             {"moe-shared-expert-gate"}};
+inline constexpr ReadField kRouterReads[] = {
+    {"num-experts"}, {"moe-router-topk"}, {"moe-router-pre-softmax"}, {"moe-shared-expert-gate"}};
+inline constexpr ReadField kSharedExpertReads[] = {{"moe-shared-expert-intermediate-size"}};
+inline constexpr auto kExpertReads = joined(kRouterReads, kSharedExpertReads);
 
 inline constexpr ReadField kRotaryPackedReads[] = {{"reset-attention-mask"}};
 inline constexpr auto kRotaryTasks = causal_tasks<kTiedReads, kRotaryPackedReads>();
