@@ -29,6 +29,14 @@ const SizeCase kSizes[] = {
     {"--global-batch-size 1000000000 --context 900000000 --micro-batch-size 1",
      "bytes of logits (samples x context x vocabulary x 4): 1000000000 x 900000000 x 64 x 4"},
     {"--family llama --width 9223372036854775800", "width is 9223372036854775800"},
+    {"--family mixtral --num-experts 9000000000000000000",
+     "num-experts is 9000000000000000000; it must be at most 10000000000"},
+    {"--family mixtral --num-experts 9000000000 --width 1024", "bytes of experts"},
+    {"--family mixtral --num-experts 4 --moe-shared-expert-intermediate-size 99999999999",
+     "moe-shared-expert-intermediate-size is 99999999999; it must be at most 10000000000"},
+    {"--family qwen2_moe --num-experts 9000000000 --moe-router-topk 9000000000 "
+     "--ffn-width 9000000000 --width 4 --heads 1",
+     "bytes of experts"},
 };
 
 TEST(Sizes, OfModelsThatCannotExist) {

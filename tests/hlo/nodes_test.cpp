@@ -2,6 +2,7 @@
 /// of the op table, and every node that programs of models on meshes have.
 
 #include <cstdlib>
+#include <limits>
 #include <map>
 #include <set>
 
@@ -11,6 +12,7 @@
 #include "ops/harness.h"
 #include "tessera/hlo/module_text.h"
 #include "tessera/ops/attention.h"
+#include "tessera/ops/matmul.h"
 
 namespace tessera::test {
 
@@ -177,6 +179,36 @@ TEST(Nodes, RowsOfTheOpTable) {
     for (const DType dtype : {DType::F32, DType::BF16, DType::F16})
       comparison.add(node_of_row(c, dtype));
   }
+}
+
+/// Of a product by groups: zero times infinity is no number, and no row of another group.
+TEST(Nodes, GroupsThatAreNotFiniteStayAlone) {
+  if (cpu_plugin() == nullptr) GTEST_SKIP() << kNoPlugin;
+  constexpr double kInf = std::numeric_limits<double>::infinity();
+  const HostTensor ids = HostTensor::of({4}, std::vector<std::int32_t>{1, 2, -1, 0});
+  HostTensor matrices = HostTensor::of({3, 2, 2}, std::vector<float>(12, 1)),
+             rows = HostTensor::of({4, 2}, std::vector<float>(8, 1));
+  const auto on_plugin = [&](const OpDef* op, const HostTensor& second, const Attrs& attrs) {
+    Builder builder;
+    std::vector<Value> ins;
+    const std::vector<HostTensor> all = {ids, rows, second};
+    for (const HostTensor& in : all) ins.push_back(builder.batch(text("in", ins.size()), in.type()));
+    const NodeId id = builder.add_all(*op, ins, attrs)[0].id().node;
+    LocalNode node = node_alone(builder.finish(), id);
+    node.ins = {all};
+    return OnPlugin(module_of({node}, {})).run(node.ins)[0][0];
+  };
+  for (std::int64_t i = 0; i < 4; ++i) matrices.set(i, kInf);  // of group 0
+  const HostTensor y =
+      on_plugin(&kGroupedMatmul, matrices, {false, false, false, std::int64_t{3}});
+  for (std::int64_t i = 0; i < 8; ++i)
+    EXPECT_EQ(y.at(i), i < 4 ? 2 : i < 6 ? 0 : kInf) << "row " << i / 2;
+  HostTensor others = rows;
+  for (std::int64_t i = 4; i < 8; ++i) others.set(i, kInf);  // of no group, of group 0
+  const HostTensor sums =
+      on_plugin(&kGroupedOuter, others, {std::int64_t{3}, std::int64_t{3}});
+  for (std::int64_t i = 0; i < 12; ++i)
+    EXPECT_EQ(sums.at(i), i < 4 ? kInf : 1) << "group " << i / 4;
 }
 
 /// The last block is not full.

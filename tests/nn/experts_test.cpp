@@ -167,17 +167,25 @@ TEST(Experts, AreThoseThatTokensChose) {
 TEST(Experts, NumbersThatDoNotFitAreTold) {
   EXPECT_EQ(problems(ExpertsConfig{}).size(), 0U);
   EXPECT_EQ(problems(ExpertsConfig{.experts = 4, .chosen = 2}).size(), 0U);
+  EXPECT_EQ(problems(ExpertsConfig{.experts = 0, .shared_gate = true}).size(), 0U);
   for (const ExpertsConfig& wrong :
-       {ExpertsConfig{.experts = -1}, ExpertsConfig{.experts = 4, .chosen = 5},
-        ExpertsConfig{.experts = 4, .chosen = 0}, ExpertsConfig{.experts = 4, .balance = -1},
+       {ExpertsConfig{.experts = -1},
+        ExpertsConfig{.experts = 4, .chosen = 5},
+        ExpertsConfig{.experts = 4, .chosen = 0},
+        ExpertsConfig{.experts = 4, .balance = -1},
         ExpertsConfig{.experts = 4, .z_loss = std::nan("")},
-        ExpertsConfig{.experts = 4, .scale = 0}, ExpertsConfig{.experts = 4, .bias = true},
+        ExpertsConfig{.experts = 0, .shared_width = 3},
+        ExpertsConfig{.experts = 4, .shared_gate = true},
+        ExpertsConfig{.experts = 4, .scale = 0},
+        ExpertsConfig{.experts = 4, .bias = true},
         ExpertsConfig{.experts = 4, .groups = 3, .chosen_groups = 1},
         ExpertsConfig{.experts = 4, .groups = 2, .chosen_groups = 3},
         ExpertsConfig{.experts = 4, .chosen = 3, .groups = 2, .chosen_groups = 1},
         ExpertsConfig{.experts = 4, .chosen = 3, .groups = 2, .chosen_groups = 2},
-        ExpertsConfig{.experts = 4, .chosen_groups = 1}, ExpertsConfig{.experts = 4, .jitter = 1},
-        ExpertsConfig{.experts = 4, .samples = 0}, ExpertsConfig{.experts = 4, .capacity = -1},
+        ExpertsConfig{.experts = 4, .chosen_groups = 1},
+        ExpertsConfig{.experts = 4, .jitter = 1},
+        ExpertsConfig{.experts = 4, .samples = 0},
+        ExpertsConfig{.experts = 4, .capacity = -1},
         ExpertsConfig{.experts = 4, .least_capacity = 1},
         ExpertsConfig{.experts = 4, .bias_rate = 1},
         ExpertsConfig{.experts = 4, .drop = DropPolicy::Position}})

@@ -291,6 +291,19 @@ metric "y" = %8
      {2, 1, 2},
      "1f1b",
      1},
+    {"a permute is there when a gathering that starts ahead reads it",
+     R"(graph placed mesh a=2 b=2
+%0 = batch() name="x" dtype=f32 shape=[4] : f32[4] at [b.a]
+%1 = exp(%0) : f32[4] at [b.a]
+%2 = reshard(%1) : f32[4] at [a.b]
+%3 = exp(%1) : f32[4] at [b.a]
+%4 = exp(%3) : f32[4] at [b.a]
+%5 = reshard(%2) : f32[4] at [-]
+metric "y" = %5
+slot "z" = %4
+)",
+     "forward: %2 permute 2 to 3\n"
+     "forward: %5 all_gather 3 to 6\n"},
     {"where the last regions run in another order, all accumulators are summed behind the loop",
      R"(graph placed mesh a=2 mb=4@time
 %0 = batch() name="x" dtype=f32 shape=[4] : f32[4] at [-]

@@ -31,6 +31,12 @@ void check_weight_sizes(const ModelConfig& c) {
   };
   add({layers, 3, c.width, std::max(c.hidden(), c.hidden_of_decoder()), kBytes},
       "bytes of feed-forward layers (layers x 3 x width x ffn-width x 16)");
+  if (has_experts(c)) {
+    add({layers, 3, c.experts.experts, c.width, c.hidden(), kBytes},
+        "bytes of experts (layers x 3 x num-experts x width x ffn-width x 16)");
+    add({layers, 3, c.width, c.experts.shared_width, kBytes},
+        "bytes of shared experts (layers x 3 x width x moe-shared-expert-intermediate-size x 16)");
+  }
   const std::int64_t embedded = std::max(c.width, c.embedded());
   add({2, c.vocabulary, embedded, kBytes},
       "bytes of embedding and head (2 x vocabulary x width x 16)");
@@ -97,7 +103,10 @@ FieldProblems problems(const ModelConfig& c) {
                                     {"decoder-ffn-width", c.decoder_ffn_width},
                                     {"embedding-width", c.embedding_width},
                                     {"generator-width", c.generator_width},
-                                    {"query-scalar", c.query_scalar}}) {
+                                    {"query-scalar", c.query_scalar},
+                                    {"num-experts", std::max<std::int64_t>(c.experts.experts, 0)},
+                                    {"moe-shared-expert-intermediate-size",
+                                     std::max<std::int64_t>(c.experts.shared_width, 0)}}) {
     if (value < 0) out.add({name}, text(name, " is ", value, "; it must not be negative"));
     if (value > 0) positive(name, value);
   }
@@ -160,7 +169,8 @@ FieldProblems problems(const ModelConfig& c) {
     check_step_sizes(c, 1);
   } catch (const Error& error) {
     out.add({"layers", "decoder-layers", "width", "embedding-width", "ffn-width", "heads",
-             "kv-heads", "head-width", "context", "source-context", "vocab-size"},
+             "kv-heads", "head-width", "context", "source-context", "vocab-size", "num-experts",
+             "moe-router-topk", "moe-shared-expert-intermediate-size"},
             error.what());
   }
   return out;
@@ -173,6 +183,12 @@ void check_step_sizes(const ModelConfig& c, std::int64_t batch) {
   size_product(
       {batch, std::max(c.context, c.source()), std::max(c.hidden(), c.hidden_of_decoder()), kBytes},
       "bytes of the feed-forward layer (samples x context x ffn-width x 4)");
+  if (has_experts(c)) {
+    size_product({batch, c.context, c.experts.experts, kBytes},
+                 "bytes of probabilities of experts (samples x context x num-experts x 4)");
+    size_product({batch, c.context, c.experts.chosen, std::max(c.hidden(), c.width), kBytes},
+                 "bytes of rows of experts (samples x context x moe-router-topk x ffn-width x 4)");
+  }
   size_product(
       {batch, std::max(c.context, c.source()), 3, c.heads, c.head_dim(), kBytes},
       "bytes of queries, keys and values (samples x context x 3 x heads x head-width x 4)");

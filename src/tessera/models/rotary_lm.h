@@ -27,7 +27,7 @@ inline constexpr ReadField kSwiGluReads[] = {
     {"kv-heads"}, {"ffn-width", "0 is 8/3 x width, up to a multiple of 4"}};
 
 /// Of models whose feed-forward layers are experts.
-inline constexpr ReadField kExpertReads[] = {{"num-experts"},
+inline constexpr ReadField kRouterReads[] = {{"num-experts"},
                                              {"moe-router-topk"},
                                              {"moe-router-score-function"},
                                              {"moe-router-pre-softmax"},
@@ -41,8 +41,9 @@ inline constexpr ReadField kExpertReads[] = {{"num-experts"},
                                              {"moe-token-drop-policy"},
                                              {"moe-aux-loss-samples"},
                                              {"moe-use-residual"},
-                                             {"moe-shared-expert-intermediate-size"},
                                              {"moe-shared-expert-gate"}};
+inline constexpr ReadField kSharedExpertReads[] = {{"moe-shared-expert-intermediate-size"}};
+inline constexpr auto kExpertReads = joined(kRouterReads, kSharedExpertReads);
 
 inline constexpr ReadField kRotaryPackedReads[] = {{"reset-attention-mask"}};
 inline constexpr auto kRotaryTasks = causal_tasks<kTiedReads, kRotaryPackedReads>();

@@ -125,7 +125,11 @@ FieldProblems problems(const ExpertsConfig& c) {
     out.add({"moe-shared-expert-intermediate-size"},
             text("moe-shared-expert-intermediate-size is ", c.shared_width,
                  "; it must be at least 1, or 0 for none"));
-  if (c.shared_gate && c.shared_width == 0)
+  if (c.experts == 0 && c.shared_width > 0)
+    out.add({"moe-shared-expert-intermediate-size", "num-experts"},
+            text("moe-shared-expert-intermediate-size ", c.shared_width,
+                 " does nothing with num-experts 0; leave it out, or give num-experts"));
+  if (c.experts > 0 && c.shared_gate && c.shared_width == 0)
     out.add({"moe-shared-expert-gate", "moe-shared-expert-intermediate-size"},
             "moe-shared-expert-gate does nothing without moe-shared-expert-intermediate-size; give "
             "both, or none");

@@ -24,7 +24,7 @@ Value einsum(std::string_view rule, Value a, Value b, Where where = Where::here(
 
 struct GroupedMatmulOptions {
   bool trans_w = false;  // w is [groups, b, a]
-  /// The result is read by elementwise ops and by products with the same ids that read rows: where
+  /// The result is read by elementwise ops and by products of as many groups with the same ids: where
   /// groups are split, a rank has the rows of its own groups. Else the result is a sum over ranks.
   bool makes_rows = false;
   bool reads_rows = false;  // x is such

@@ -43,7 +43,7 @@ AxisPlacements required(const Undecided& q, const Choices& choices, int i, const
       }
     }
     const AxisPlacement have = q.ins[at(i)].have[at(a)];
-    if (have == kPartialOne && (choice == kRows || rule.reads_rows(i, choice))) out[at(a)] = have;
+    if (have == kPartialOne && (choice == kRows || q.reads_rows(i, choice))) out[at(a)] = have;
     if (choice != kThrough || !rule.is_linear(i)) continue;
     bool first = true;  // the first operand that brings sums, where only one may
     for (const int other : rule.linear_operands) {
@@ -77,9 +77,9 @@ AxisPlacements natural(const Factors& rule, const Choices& choices, int r, const
   return out;
 }
 
-ValueId rows_of(const Undecided& q, const Choices& choices, const ValueIds& operands) {
+ValueId rows_of(const Undecided& q, const Choices& choices) {
   for (const Choice choice : choices) {
-    if (choice >= 0 && q.rule->list[at(choice)].kind == FactorKind::One) return operands[0];
+    if (choice >= 0 && q.rule->list[at(choice)].kind == FactorKind::One) return q.ins[0].id;
     if (choice != kRows) continue;
     for (const Undecided::Operand& in : q.ins) {
       if (in.rows_of.valid()) return in.rows_of;

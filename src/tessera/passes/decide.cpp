@@ -285,7 +285,7 @@ class Decider {
                             (rule_.linear == Linear::Joint || (sum && !handed));
         if (linear) to = sum ? on_axis_[i] : kThrough, handed = true;
       } else if (on_axis_[i] == kRows &&
-                 (candidate == kRows || rule_.reads_rows(static_cast<int>(i), candidate))) {
+                 (candidate == kRows || q_.reads_rows(static_cast<int>(i), candidate))) {
         to = kRows;
       } else if (candidate >= 0 && has(rule_.ins[i], candidate)) {
         to = candidate;
@@ -295,7 +295,7 @@ class Decider {
       // Rows of other micro-batches would be needed.
       if (to >= 0 && to != on_axis_[i] && !in.whole_in_time && is_cut_by_time(i, to))
         return kImpossible;
-      const double c = moved(on_axis_[i], to, local_elements(in), in.whole_in_time);
+      const double c = moved(on_axis_[i], to, local_elements(i), in.whole_in_time);
       if (c > 0 && in.bound) cost += kBreach;
       cost += c;
       work += static_cast<double>(in.type->numel());
@@ -332,13 +332,22 @@ class Decider {
     return cost;
   }
 
-  /// Elements on one rank, whole along the axis at hand.
-  double local_elements(const Undecided::Operand& in) const {
+  /// Elements on one rank, whole along the axis at hand. A sum that is finished in the parts that are
+  /// demanded along a minor axis has as few as these.
+  double local_elements(std::size_t i) const {
+    const Undecided::Operand& in = q_.ins[i];
     auto n = static_cast<double>(in.type->numel());
     for (int a = 0; a < axes_.count(); ++a) {
-      if (a != axis_ && in.have[at(a)] >= 0) n /= static_cast<double>(axes_[a].size);
+      const bool in_parts = a > axis_ && is_partial(in.have[at(a)]) &&
+                            is_demanded(out_.choices[at(a)], a) &&
+                            has(rule_.ins[i], out_.choices[at(a)]);
+      if (a != axis_ && (in.have[at(a)] >= 0 || in_parts)) n /= static_cast<double>(axes_[a].size);
     }
     return n;
+  }
+  bool is_demanded(Choice choice, int axis) const {
+    return choice >= 0 && q_.wanted[0] != nullptr && q_.wanted[0]->firm &&
+           out_factors_[0][at(axis)] == choice;
   }
   double local_result(std::size_t r) const {
     auto n = static_cast<double>(q_.outs[r]->numel());

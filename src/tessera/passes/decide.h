@@ -30,15 +30,22 @@ struct Undecided {
   struct Operand {
     const TensorType* type = nullptr;
     AxisPlacements have;
+    ValueId id = {};  // or that of what it repeats, which says the same
+    /// Where it lies as Monoid::One: the value that says on which rank what is.
+    ValueId rows_of = {};
     bool bound = false;          // a state where its use is read: what it has must stay
     bool whole_in_time = false;  // a batch input: all rows are there in every micro-batch
-    ValueId rows_of =
-        {};  // where it lies as Monoid::One: the value that says on which rank what is
   };
   struct WantedPlacement {
     AxisPlacements on_axes;
     bool firm = false;  // costs what conversion costs; else it only offers its axes
   };
+
+  /// Where the operand lies as Monoid::One by the ids that are operand 0.
+  bool reads_rows(int operand, Choice factor) const {
+    return rule->reads_rows(operand, factor) &&
+           ins[static_cast<std::size_t>(operand)].rows_of == ins[0].id;
+  }
 
   const Factors* rule = nullptr;
   bool expands = false;          // stat factors may be sharded
@@ -74,6 +81,6 @@ AxisPlacements natural(const Factors& rule, const Choices& choices, int r, const
 
 /// What says on which rank the elements of results are, where they lie as Monoid::One: the first
 /// operand of an op that makes such, or what says so of operands that are handed through.
-ValueId rows_of(const Undecided& undecided, const Choices& choices, const ValueIds& operands);
+ValueId rows_of(const Undecided& undecided, const Choices& choices);
 
 }  // namespace tessera

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "tessera/base/index.h"
@@ -146,9 +145,9 @@ Undecided Propagation::undecided_of(NodeId id, const PlacedValues& ins) const {
   out.before_loop = before_loop_[at(original_of(id))];
   out.parts = node.phase == Phase::Forward;
   for (std::size_t i = 0; i < ins.size(); ++i) {
-    const Node& source = graph_.node(node.inputs[i].node);
-    Undecided::Operand in{
-        .type = &graph_.type(node.inputs[i]), .have = ins[i].on_axes, .rows_of = ins[i].rows_of};
+    const ValueId v = node.inputs[i], original{original_of(v.node), v.index};
+    const Node& source = graph_.node(v.node);
+    Undecided::Operand in{&graph_.type(v), ins[i].on_axes, original, ins[i].rows_of};
     check(source.op != &kState || node.phase == Phase::Update,
           "a state is read without a use: ", describing(graph_, id));
     if (source.op == &kUse) {
@@ -201,7 +200,7 @@ void Propagation::visit(NodeId id) {
   }
   PlacedValues results = place(node, ins, undecided, demands, &choices_[at(id)]);
   for (int r = 0; r < static_cast<int>(results.size()); ++r) {
-    results[at(r)].rows_of = rows_of(undecided, choices_[at(id)], node.inputs);
+    results[at(r)].rows_of = rows_of(undecided, choices_[at(id)]);
     kept_[{id, r}] = accumulating({id, r}, results[at(r)]);
   }
 }

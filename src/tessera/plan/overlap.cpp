@@ -51,7 +51,7 @@ class Overlap {
   void widen_exchanges(int r) {
     const ValueTable<std::int32_t> deadline = deadlines(r, /*through_copies=*/true);
     std::vector<Busy*> growing, shrinking;
-    std::vector<std::pair<Busy*, std::int32_t>> permutes;  // with their deadlines
+    std::vector<NodeId> permutes;
     for (NodeId id = 0; id < graph(r).size(); ++id) {
       const Node& node = graph(r).node(id);
       if (node.op->part != nullptr) join(r, id);
@@ -59,7 +59,7 @@ class Overlap {
       const std::int64_t in = graph(r).type(node.inputs[0]).bytes(), out = node.type().bytes();
       const bool in_place = node.op->in_place[0].result == 0;
       Busy& busy = time_.busy[at(r)][at(id)];
-      if (node.op == &kPermute) permutes.push_back({&busy, deadline[{id, 0}]});
+      if (node.op == &kPermute) permutes.push_back(id);
       if (in == out && !in_place) continue;
       const ValueId from = source(r, node.inputs[0]);
       const bool lies_there = in_place && from == node.inputs[0];
@@ -68,17 +68,21 @@ class Overlap {
     }
     start_one_ahead(growing, time_.begins[at(r)]);
     end_one_behind(shrinking);
-    end_in_order(permutes);
+    end_in_order(r, permutes);
   }
 
-  /// Permutes with their deadlines, in the order in which they start.
-  static void end_in_order(std::span<const std::pair<Busy*, std::int32_t>> permutes) {
+  /// Permutes in the order in which they start. Exchanges that read them were widened before, from
+  /// where the permutes would end if they ended at once.
+  void end_in_order(int r, std::span<const NodeId> permutes) {
     constexpr std::size_t kMost = 7;  // under way, fewer than Group::messages
+    const ValueTable<std::int32_t> deadline = deadlines(r, /*through_copies=*/true);
+    std::vector<Busy>& busy = time_.busy[at(r)];
     for (std::size_t i = permutes.size(); i-- > 0;) {
-      auto [busy, last] = permutes[i];
-      if (i + 1 < permutes.size()) last = std::min(last, permutes[i + 1].first->last);
-      if (i + kMost < permutes.size()) last = std::min(last, permutes[i + kMost].first->first);
-      busy->last = std::max(busy->last, last);
+      std::int32_t last = deadline[{permutes[i], 0}];
+      if (i + 1 < permutes.size()) last = std::min(last, busy[at(permutes[i + 1])].last);
+      if (i + kMost < permutes.size()) last = std::min(last, busy[at(permutes[i + kMost])].first);
+      Busy& mine = busy[at(permutes[i])];
+      mine.last = std::max(mine.last, last);
     }
   }
 

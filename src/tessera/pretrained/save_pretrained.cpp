@@ -309,6 +309,7 @@ std::vector<std::string> save_pretrained(const std::string& folder, const ModelC
           "export: weights are written as f32, bf16 or f16, not ", how.dtype);
   const HubFamily& family = family_to_write(model);
   require_shapes(model, parameters);
+  const std::string config = config_text(family, model, how);  // says what the family lacks
   const std::vector<OutgoingTensor> tensors = outgoing(family, model, parameters);
   const std::vector<std::size_t> ends = file_ends(tensors, how.dtype, how.most_file_bytes);
   require_new(folder, how);
@@ -343,7 +344,7 @@ std::vector<std::string> save_pretrained(const std::string& folder, const ModelC
         (at / kHubImageProcessor).string(),
         image_processor_json(parse_image_processor(how.image_processor, model.image_size),
                              model.image_channels));
-  write_atomically((at / kHubConfigFile).string(), config_text(family, model, how));
+  write_atomically((at / kHubConfigFile).string(), config);
   staged.commit(is_of_export, kHubConfigFile);
   return left_out(family, model);
 }

@@ -81,8 +81,8 @@ struct Grouped {
   }
 };
 
-/// Every group's matrix times all rows, of which the others' are zeros: StableHLO has no product of
-/// rows by groups.
+/// Every group's matrix times all rows, of which its own are added: StableHLO has no product of rows by
+/// groups. A matrix that is not finite is of no number in the others' rows.
 void write_grouped_matmul(Writing& w) {
   const Grouped rows(w, w.operand(2));
   const Value x = rows.rows(1), &all = w.in(2);
@@ -94,7 +94,7 @@ void write_grouped_matmul(Writing& w) {
         const Shape one{1, matrices[1], matrices[2]};
         const Value matrix =
             w.code.reshape(w.code.dynamic_slice(all, 0, group, one), {matrices[1], matrices[2]});
-        return so_far + w.code.einsum(rule, rows.of_group(x, group), matrix, Element::F32);
+        return so_far + rows.of_group(w.code.einsum(rule, x, matrix, Element::F32), group);
       });
   w.out(w.code.convert(w.code.reshape(y, out), w.result_element(0)));
 }
@@ -106,7 +106,8 @@ void write_grouped_outer(Writing& w) {
   const Value y = rows.each(
       out[0], w.code.constant(0, Element::F32, out), [&](const Value& group, const Value& so_far) {
         const Value matrix =
-            w.code.einsum("n a, n b -> a b", rows.of_group(p, group), q, Element::F32);
+            w.code.einsum("n a, n b -> a b", rows.of_group(p, group), rows.of_group(q, group),
+                          Element::F32);
         return w.code.dynamic_update(so_far, w.code.reshape(matrix, {1, out[1], out[2]}), 0, group);
       });
   const Value all = w.num_in() > 3 ? y + w.code.wide(w.in(3)) : y;

@@ -1,12 +1,15 @@
 /// Qwen2-MoE: Qwen2 whose feed-forward layers are experts.
 
+#include "tessera/base/size.h"
 #include "tessera/models/families/qwen.h"
 
 namespace tessera {
 
 namespace {
 
-constexpr auto kQwen2MoeReads = joined(kQwenReads, kExpertReads);
+constexpr ReadField kQwen2MoeOwnReads[] = {
+    {"moe-shared-expert-intermediate-size", "0 is moe-router-topk x ffn-width"}};
+constexpr auto kQwen2MoeReads = joined(kQwenReads, kRouterReads, kQwen2MoeOwnReads);
 
 }  // namespace
 
@@ -26,8 +29,8 @@ extern constinit const ModelFamily kQwen2Moe = [] {
   // As published: as wide as the experts of a token together.
   out.complete = [](ModelConfig& config) {
     complete_rotary(config);
-    if (config.experts.shared_width == 0 && config.ffn_width > 0 &&
-        config.ffn_width <= kMaxFieldSize && config.experts.chosen <= kMaxFieldSize)
+    if (config.experts.experts > 0 && config.experts.shared_width == 0 && config.ffn_width > 0 &&
+        config.experts.chosen > 0 && size_product_fits(config.experts.chosen, config.ffn_width))
       config.experts.shared_width = config.experts.chosen * config.ffn_width;
   };
   return out;

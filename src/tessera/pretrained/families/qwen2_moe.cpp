@@ -1,6 +1,5 @@
 /// Qwen2-MoE as Hugging Face's folders have it.
 
-#include "tessera/base/error.h"
 #include "tessera/pretrained/hub/hub_experts.h"
 
 namespace tessera {
@@ -10,7 +9,7 @@ extern const ModelFamily kQwen2Moe;
 namespace {
 
 constexpr HubExperts kQwen2Experts = {
-    .key = "num_experts", .experts = 60, .chosen = 4, .says_norm = true};
+    .key = "num_experts", .experts = 60, .chosen = 4, .says_norm = true, .shared = true};
 
 constexpr auto kQwen2MoeKeys = hub_sparse_rotary_keys({.width = 2048,
                                                        .layers = 24,
@@ -33,8 +32,23 @@ constexpr HubClass kQwen2MoeClasses[] = {
     {TaskHead::SequenceClassification, "Qwen2MoeForSequenceClassification"},
     {TaskHead::TokenClassification, "Qwen2MoeForTokenClassification"}};
 
+/// Where no layer_types say it, transformers gives every second layer a window, the first one too, up
+/// to max_window_layers.
+void read_windows(const HubConfig& from, ModelConfig& to) {
+  constexpr const char* kEnd = "max_window_layers";
+  to.window = switched_window(from);
+  if (to.window == 0 || from.has("layer_types")) return read_layer_types(from, to);
+  const std::int64_t end = from.has(kEnd) ? from.whole(kEnd, 0, 1 << 24) : 28;
+  if (end == 0) to.window = 0;
+  if (to.window > 0 && end < to.layers)
+    from.refuse(kEnd, "layers before it would have windows by turns, and those behind it none; here "
+                      "windows go on to the last layer, or layer_types says where they are");
+  if (to.window > 0 && to.layers > 1) to.global_every = 2;
+}
+
 void read_qwen2_moe(const HubConfig& from, ModelConfig& to) {
-  read_rotary_with_switch(from, to);
+  read_rotary(from, to);
+  read_windows(from, to);
   read_experts(from, kQwen2Experts, to);
   constexpr const char* kShared = "shared_expert_intermediate_size";
   to.experts.shared_width = from.has(kShared) ? from.whole(kShared, 1, 1 << 24) : 5632;
@@ -44,9 +58,6 @@ void read_qwen2_moe(const HubConfig& from, ModelConfig& to) {
 void write_qwen2_moe(const ModelConfig& from, HubJson& to) {
   write_rotary_with_switch(from, to);
   write_experts(from, kQwen2Experts, to);
-  require(from.experts.shared_width > 0 && from.experts.shared_gate,
-          "export: transformers' Qwen2-MoE has a shared expert with a gate; train with ",
-          "moe-shared-expert-intermediate-size and moe-shared-expert-gate");
   to["shared_expert_intermediate_size"] = from.experts.shared_width;
   to["qkv_bias"] = true;
   if (from.window == 0) to["sliding_window"] = 0;

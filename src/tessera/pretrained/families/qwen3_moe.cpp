@@ -39,12 +39,28 @@ constexpr HubClass kQwen3MoeClasses[] = {
     {TaskHead::SequenceClassification, "Qwen3MoeForSequenceClassification"},
     {TaskHead::TokenClassification, "Qwen3MoeForTokenClassification"}};
 
+/// transformers reads no key that says which layers have windows: all have.
 void read_qwen3_moe(const HubConfig& from, ModelConfig& to) {
-  read_rotary_with_switch(from, to);
+  read_rotary(from, to);
+  to.window = switched_window(from);
+  constexpr const char* kFirst = "max_window_layers";
+  if (to.window > 0 && from.has(kFirst) && from.whole(kFirst, 0, 1 << 24) > 0)
+    from.refuse(kFirst,
+                "layers before it have no window in version 4 of transformers, and have one in "
+                "version 5; write 0, or switch use_sliding_window off");
+  if (to.window > 0 && from.has("layer_types")) {
+    read_layer_types(from, to);
+    if (to.window == 0 || to.global_every > 0)
+      from.refuse("layer_types", "transformers gives all layers the window of use_sliding_window, "
+                                 "whatever it says; remove it");
+  }
   read_experts(from, kQwen3Experts, to);
 }
 
 void write_qwen3_moe(const ModelConfig& from, HubJson& to) {
+  require(from.window == 0 || from.global_every == 0,
+          "export: transformers' Qwen3-MoE has windows in all layers, or in none, and this model in "
+          "some (global-every)");
   write_rotary_with_switch(from, to);
   write_experts(from, kQwen3Experts, to);
 }

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "tessera/base/error.h"
+#include "tessera/base/text.h"
 
 namespace tessera {
 
@@ -26,6 +27,10 @@ void read_experts(const HubConfig& from, const HubExperts& keys, ModelConfig& to
   to.experts = {};
   to.experts.experts =
       whole(keys.key, keys.also.empty() ? keys.experts : whole(keys.also, keys.experts));
+  if (from.has(keys.key) && !keys.also.empty() && from.has(keys.also) &&
+      whole(keys.also, 0) != to.experts.experts)
+    from.refuse(keys.key, text("it is another name of ", keys.also, ", which is ",
+                               whole(keys.also, 0), "; write one of them"));
   to.experts.chosen = whole(kChosen, keys.chosen);
   if (to.experts.chosen > to.experts.experts)
     fail(Fault::Data, from.path(), ": ", kChosen, " is ", to.experts.chosen,
@@ -40,6 +45,15 @@ void read_experts(const HubConfig& from, const HubExperts& keys, ModelConfig& to
 
 void write_experts(const ModelConfig& from, const HubExperts& keys, HubJson& to) {
   const ExpertsConfig &own = from.experts, standard;
+  require(own.experts > 0, "export: transformers' ", from.family,
+          " has experts, and this model has none (num-experts 0); train with num-experts");
+  require(keys.shared || own.shared_width == 0, "export: transformers' ", from.family,
+          " has no expert that all tokens read, and this model has one "
+          "(moe-shared-expert-intermediate-size ",
+          own.shared_width, "); train with 0, or family qwen2_moe");
+  require(!keys.shared || (own.shared_width > 0 && own.shared_gate), "export: transformers' ",
+          from.family, " has a shared expert with a gate; train with ",
+          "moe-shared-expert-intermediate-size and moe-shared-expert-gate");
   const std::pair<bool, const char*> others[] = {
       {own.score != standard.score, "moe-router-score-function sigmoid"},
       {own.scale != standard.scale, "moe-router-topk-scaling-factor"},

@@ -14,6 +14,7 @@ struct HubExperts {
   std::int64_t experts = 0, chosen = 0;
   bool says_norm =
       false;  // norm_topk_prob says whether weights of the chosen are divided by their sum
+  bool shared = false;  // all tokens read one, too, which has a gate
 };
 
 /// Rows of HubUse::Own that read_experts and write_experts answer for.
@@ -45,7 +46,7 @@ constexpr auto hub_sparse_rotary_keys(const HubRotaryStandard& standard) {
 /// It is one number for all layers and sequences there; here each layer and sequence has its own.
 /// Errors: HubConfig's; layers without experts.
 void read_experts(const HubConfig& from, const HubExperts& keys, ModelConfig& to);
-/// Errors: Fault::Usage: a router that the family lacks.
+/// Errors: Fault::Usage: a router or a shared expert that the family lacks, or has and the model not.
 void write_experts(const ModelConfig& from, const HubExperts& keys, HubJson& to);
 
 /// Rows of experts: `gate`, `up` and `down` are the names of their matrices.

@@ -208,17 +208,20 @@ void write_rotary_in_layers(const ModelConfig& from, HubJson& to) {
   write_layer_types(from, to);
 }
 
+std::int64_t switched_window(const HubConfig& from) {
+  const bool on = from.has("use_sliding_window") && from.truth("use_sliding_window");
+  if (!on || (from.find("sliding_window") != nullptr && !from.has("sliding_window"))) return 0;
+  return from.has("sliding_window") ? from.whole("sliding_window", 0, kMostHubLength) : 4096;
+}
+
 void read_rotary_with_switch(const HubConfig& from, ModelConfig& to) {
   read_rotary(from, to);
-  const auto whole = [&](std::string_view key, std::int64_t standard) {
-    return from.has(key) ? from.whole(key, 0, kMostHubLength) : standard;
-  };
-  const bool on = from.has("use_sliding_window") && from.truth("use_sliding_window");
-  to.window = on && (from.find("sliding_window") == nullptr || from.has("sliding_window"))
-                  ? whole("sliding_window", 4096)
-                  : 0;
+  to.window = switched_window(from);
   if (from.has("layer_types")) return read_layer_types(from, to);
-  const std::int64_t first = whole("max_window_layers", 28);  // with a window, and all behind it
+  // The first with a window; all behind it have one.
+  const std::int64_t first = from.has("max_window_layers")
+                                 ? from.whole("max_window_layers", 0, kMostHubLength)
+                                 : 28;
   if (first >= to.layers) to.window = 0;
   if (to.window > 0 && first > 0)
     from.refuse("max_window_layers", "all layers have windows here, or none");

@@ -192,7 +192,9 @@ void read_layer_types(const HubConfig& from, ModelConfig& to,
                           "layers have windows");
 /// Positions and layer_types.
 void read_rotary_in_layers(const HubConfig& from, ModelConfig& to);
-/// The same with kHubSwitchedWindows.
+/// The window that use_sliding_window switches on; 0: none.
+std::int64_t switched_window(const HubConfig& from);
+/// Positions, and windows by kHubSwitchedWindows.
 void read_rotary_with_switch(const HubConfig& from, ModelConfig& to);
 /// Both spellings: of version 4, and of version 5.
 void write_rotary(const ModelConfig& from, HubJson& to);

@@ -1,0 +1,101 @@
+/// Folders of models with experts: what transformers makes of their keys, and what it has no keys for.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "files/test_data.h"
+#include "tessera/models/parameter_shapes.h"
+#include "tessera/pretrained/hub/hub_family.h"
+#include "tessera/pretrained/save_pretrained.h"
+
+namespace tessera {
+namespace {
+
+std::string refusal_of_keys(const char* family, const std::string& json) {
+  return message_of([&] {
+    read_hub_model(*hub_family_of(family), HubConfig(json, "config.json"), TaskGiven::No);
+  });
+}
+
+/// By the rules of transformers 5.24, which are other ones than those of Qwen2.
+TEST(HubExperts, Windows) {
+  using Windows = std::pair<std::int64_t, std::int64_t>;
+  const auto windows = [](const char* family, const std::string& rest) {
+    const std::string json =
+        R"({"num_hidden_layers": 4, "use_sliding_window": true, "sliding_window": 9)" + rest + "}";
+    const ModelConfig c =
+        read_hub_model(*hub_family_of(family), HubConfig(json, "config.json"), TaskGiven::No)
+            .config;
+    return Windows(c.window, c.global_every);
+  };
+  EXPECT_EQ(windows("qwen2_moe", ""), Windows(9, 2));
+  EXPECT_EQ(windows("qwen2_moe", R"(, "max_window_layers": 4)"), Windows(9, 2));
+  EXPECT_EQ(windows("qwen2_moe", R"(, "max_window_layers": 0)"), Windows(0, 0));
+  EXPECT_THROW(windows("qwen2_moe", R"(, "max_window_layers": 2)"), Error);
+  EXPECT_EQ(windows("qwen3_moe", ""), Windows(9, 0));
+  EXPECT_EQ(windows("qwen3_moe", R"(, "max_window_layers": 0)"), Windows(9, 0));
+  EXPECT_THROW(windows("qwen3_moe", R"(, "max_window_layers": 4)"), Error);
+  const std::string all = R"(, "layer_types": ["sliding_attention", "sliding_attention",
+      "sliding_attention", "sliding_attention"])",
+                    some = R"(, "layer_types": ["sliding_attention", "full_attention",
+      "sliding_attention", "full_attention"])";
+  EXPECT_EQ(windows("qwen2_moe", all), Windows(9, 0));
+  EXPECT_EQ(windows("qwen2_moe", some), Windows(9, 2));
+  EXPECT_EQ(windows("qwen3_moe", all), Windows(9, 0));
+  EXPECT_THROW(windows("qwen3_moe", some), Error);
+}
+
+TEST(HubExperts, TwoNumbersOfExpertsAreRefused) {
+  EXPECT_EQ(refusal_of_keys("qwen3_moe", R"({"num_experts": 16, "num_local_experts": 16})"), "");
+  const std::string message =
+      refusal_of_keys("qwen3_moe", R"({"num_experts": 16, "num_local_experts": 8})");
+  EXPECT_NE(message.find("num_experts is 16; it is another name of num_local_experts, which is 8"),
+            std::string::npos)
+      << message;
+}
+
+/// A folder without them would be another model.
+TEST(HubExperts, WhatTransformersHasNoKeysForIsNotWritten) {
+  const auto refusal = [](const char* family, auto change) {
+    const TestFolder folder;
+    ModelConfig model = read_hub_model(*hub_family_of(family), HubConfig("{}", "config.json"),
+                                       TaskGiven::No)
+                            .config;
+    model.layers = 4, model.width = 8, model.heads = 2, model.kv_heads = 2, model.ffn_width = 4;
+    model.vocabulary = 5, model.context = 4, model.head_width = 0;
+    model.experts.experts = 3, model.experts.chosen = 2;
+    if (model.experts.shared_width > 0) model.experts.shared_width = 4;
+    change(model);
+    model = with_derived(model);
+    const auto shapes = parameter_shapes(model);
+    const ParameterReader zeros{
+        [&](std::string_view name) {
+          const auto found = shapes.find(name);
+          return found == shapes.end() ? nullptr : &found->second;
+        },
+        [](std::string_view, std::span<float> out) { std::ranges::fill(out, 0.0F); }};
+    return message_of([&] { save_pretrained(folder / "out", model, zeros, {}); });
+  };
+  const auto nothing = [](ModelConfig&) {};
+  const auto shared = [](ModelConfig& c) {
+    c.experts.shared_width = 4, c.experts.shared_gate = true;
+  };
+  EXPECT_EQ(refusal("mixtral", nothing), "");
+  EXPECT_EQ(refusal("qwen2_moe", nothing), "");
+  EXPECT_EQ(refusal("qwen3_moe", nothing), "");
+  for (const char* family : {"mixtral", "qwen3_moe"})
+    EXPECT_NE(refusal(family, shared).find("has no expert that all tokens read"), std::string::npos);
+  EXPECT_NE(refusal("qwen2_moe", [](ModelConfig& c) { c.experts.shared_gate = false; })
+                .find("has a shared expert with a gate"),
+            std::string::npos);
+  for (const char* family : {"mixtral", "qwen2_moe", "qwen3_moe"})
+    EXPECT_NE(refusal(family, [](ModelConfig& c) { c.experts.experts = 0; }).find("num-experts 0"),
+              std::string::npos);
+  EXPECT_NE(refusal("qwen3_moe", [](ModelConfig& c) { c.window = 3, c.global_every = 2; })
+                .find("global-every"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace tessera
