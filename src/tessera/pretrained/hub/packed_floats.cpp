@@ -45,13 +45,18 @@ void PackedFloats::read(std::int64_t first, std::span<float> out) const {
                        end = std::min(size, begin + std::ssize(out) - done);
     blocks_file->read(*blocks, expert * std::ssize(packed), packed);
     scales_file->read(*scales, expert * all, powers);
-    for (std::int64_t i = begin; i < end; ++i) {
-      const std::int64_t in = i / results, row = i % results, block = row * per_row + in / kOfBlock;
-      const auto two = std::to_integer<unsigned>(
-          packed[static_cast<std::size_t>(block * kBytesOfBlock + in % kOfBlock / 2)]);
-      const int power = std::to_integer<int>(powers[static_cast<std::size_t>(block)]) - kScaleBias;
-      out[static_cast<std::size_t>(done + i - begin)] =
-          std::ldexp(kNumbers[in % 2 == 0 ? two & 15 : two >> 4], power);
+    for (std::int64_t block = 0; block < all; ++block) {
+      const std::int64_t row = block / per_row, in = block % per_row * kOfBlock;
+      const float scale = std::ldexp(
+          1.0F, std::to_integer<int>(powers[static_cast<std::size_t>(block)]) - kScaleBias);
+      for (std::int64_t i = 0; i < kOfBlock; ++i) {
+        const std::int64_t at = (in + i) * results + row;
+        if (at < begin || at >= end) continue;
+        const auto two = std::to_integer<unsigned>(
+            packed[static_cast<std::size_t>(block * kBytesOfBlock + i / 2)]);
+        out[static_cast<std::size_t>(done + at - begin)] =
+            kNumbers[i % 2 == 0 ? two & 15 : two >> 4] * scale;
+      }
     }
     done += end - begin;
   }
