@@ -3,10 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "files/test_data.h"
+#include "tessera/files/safetensors.h"
 #include "tessera/models/parameter_shapes.h"
 #include "tessera/pretrained/hub/hub_family.h"
+#include "tessera/pretrained/pretrained_model.h"
 #include "tessera/pretrained/save_pretrained.h"
 
 namespace tessera {
@@ -53,6 +56,27 @@ TEST(HubExperts, TwoNumbersOfExpertsAreRefused) {
   EXPECT_NE(message.find("num_experts is 16; it is another name of num_local_experts, which is 8"),
             std::string::npos)
       << message;
+}
+
+/// As transformers writes them where it is told not to part them.
+TEST(HubExperts, JoinedOnesAreTold) {
+  const TestFolder folder;
+  const std::string golden = repo_file("tests/golden/families/mixtral");
+  std::filesystem::copy_file(golden + "/config.json", folder / "config.json");
+  const SafetensorsFile file(golden + "/model.safetensors");
+  std::vector<std::pair<std::string, HostTensor>> tensors;
+  for (const StoredTensor& tensor : file.tensors()) {
+    if (tensor.name.find(".experts.") == std::string::npos)
+      tensors.emplace_back(tensor.name, file.load(tensor.name));
+  }
+  tensors.emplace_back("model.layers.0.mlp.experts.gate_up_proj",
+                       HostTensor({DType::F32, {4, 20, 16}, {}}));
+  std::vector<TensorSource> sources;
+  for (const auto& [name, tensor] : tensors)
+    sources.push_back(TensorSource::of(name, tensor.type(), tensor.bytes()));
+  write_safetensors(folder / "model.safetensors", std::move(sources), {});
+  const std::string message = message_of([&] { PretrainedModel::open(folder / ""); });
+  EXPECT_NE(message.find("its experts are joined (gate_up_proj)"), std::string::npos) << message;
 }
 
 /// A folder without them would be another model.

@@ -160,9 +160,16 @@ void Matcher::refuse_missing(const std::vector<HubTensor>& table) const {
   std::vector<std::string> why = {missing_sizes(family_.keys, from_),
                                   switches_text(family_.keys, from_)};
   std::erase(why, "");
+  const bool joined = std::ranges::any_of(weights_.names(), [](std::string_view name) {
+    return name.ends_with(".experts.gate_up_proj");
+  });
   fail(Fault::Checkpoint, "'", folder_, "' lacks ", lacking.size(), " of the tensors that ",
        from_.path(), " describes: ", some_of(lacking),
-       why.empty() ? "" : text(" (in it ", join(why), ")"), "; download it again", or_else_);
+       why.empty() ? "" : text(" (in it ", join(why), ")"),
+       joined ? "; its experts are joined (gate_up_proj): write it again by transformers' "
+                "save_pretrained, which parts them"
+              : "; download it again",
+       or_else_);
 }
 
 void Matcher::add(const HubTensor& tensor) {
