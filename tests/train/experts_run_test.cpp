@@ -35,11 +35,14 @@ TEST_F(ExpertRun, CountsEveryChoice) {
   EXPECT_EQ(line.at("tokens"), 8 * 32);
   EXPECT_EQ(line.at("dropped_fraction"), 0);
   ASSERT_EQ(line.at("tokens_per_expert").size(), 2U);
+  double largest = 0;
   for (const nlohmann::json& layer : line.at("tokens_per_expert")) {
     const auto counts = layer.get<std::vector<double>>();
     EXPECT_EQ(counts.size(), 4U);
     EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), 0.0), 2 * 8 * 32);
+    for (const double count : counts) largest = std::max(largest, count / (2 * 8 * 32 / 4.0));
   }
+  EXPECT_NEAR(line.at("largest_load").get<double>(), largest, 1e-6);
   const auto number = [&](const char* key) { return line.at(key).get<double>(); };
   EXPECT_NEAR(number("loss"),
               number("lm_loss") + 0.01 * number("aux_loss") + 0.1 * number("z_loss"), 1e-5);

@@ -1,8 +1,26 @@
 #include "tessera/train/step_metrics.h"
 
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
 #include "tessera/train/step.h"
 
 namespace tessera {
+
+namespace {
+
+/// What the busiest expert of all layers has, as a multiple of the mean of its layer.
+double largest_load(const std::vector<std::vector<double>>& tokens_per_expert) {
+  double out = 0;
+  for (const std::vector<double>& of_router : tokens_per_expert) {
+    const double all = std::accumulate(of_router.begin(), of_router.end(), 0.0);
+    out = std::max(out, std::ranges::max(of_router) * static_cast<double>(of_router.size()) / all);
+  }
+  return out;
+}
+
+}  // namespace
 
 void read_metrics(const Engine& engine, std::string_view program, const Task& task,
                   const OptimizerConfig& optimizer, StepRecord& record) {
@@ -20,6 +38,8 @@ void read_metrics(const Engine& engine, std::string_view program, const Task& ta
     std::vector<double>& of_router = record.tokens_per_expert.emplace_back();
     for (std::int64_t e = 0; e < counts.numel(); ++e) of_router.push_back(counts.at(e));
   }
+  if (task.routers > 0)
+    record.means.emplace_back("largest_load", largest_load(record.tokens_per_expert));
 }
 
 }  // namespace tessera
