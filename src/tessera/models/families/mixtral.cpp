@@ -26,6 +26,7 @@ extern constinit const ModelFamily kMixtral = {
     .complete = complete_rotary,
     .find_problems = find_rotary_problems,
     .layer = rotary_layer(),
+    .megatron = true,
 };
 
 }  // namespace tessera
