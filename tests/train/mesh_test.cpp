@@ -117,6 +117,8 @@ INSTANTIATE_TEST_SUITE_P(
         StepCase{"MixtralEp2Tp2SpZero1Mb2", "mixtral",
                  experts(2, parallel_of(2, 2, 1, true, 1, 2))},
         StepCase{"MixtralEp2Cp2Tp2Zero3", "mixtral", experts(2, parallel_of(2, 2, 2, true, 3, 2))},
+        StepCase{"OlmoeEp2Tp2Sp", "olmoe", experts(2, parallel_of(2, 2, 1, true, 1, 1))},
+        StepCase{"OlmoeTp4Cp2", "olmoe", parallel_of(1, 4, 2, false, 0, 2)},
         StepCase{"GptOssEp2Tp2Sp", "gpt_oss", experts(2, parallel_of(2, 2, 1, true, 1, 1))},
         StepCase{"GptOssEp3Zero3Mb2", "gpt_oss", experts(3, parallel_of(3, 1, 1, false, 3, 2))},
         StepCase{"GptOssCp2Tp2Dp2", "gpt_oss", parallel_of(2, 2, 2, false, 0, 1)},

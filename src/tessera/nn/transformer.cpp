@@ -275,13 +275,14 @@ Value self_attention(Value x, const TransformerLayer& layer, const Visible& visi
                   joined_rows("qkv", r, e), pass.step, where);  // [b, s, ...]
   const Value split = reshape(qkv[0], {b, s, g, r + 2, e});     // r queries, a key and a value
   builder.set_name(split, "qkv_heads");
-  Value q = slice(split, 3, 0, r);                             // [b, s, g, r, e]
-  Value k = reshape(slice(split, 3, r, 1), {b, s, g, e});      // [b, s, g, e]
-  Value v = reshape(slice(split, 3, r + 1, 1), {b, s, g, e});  // [b, s, g, e]
-  if (layer.head_norm) {
-    q = norm(q, "q_norm", layer, where);
-    k = norm(k, "k_norm", layer, where);
-  }
+  Value q = slice(split, 3, 0, r);                               // [b, s, g, r, e]
+  Value k = reshape(slice(split, 3, r, 1), {b, s, g, e});        // [b, s, g, e]
+  Value v = reshape(slice(split, 3, r + 1, 1), {b, s, g, e});    // [b, s, g, e]
+  const auto normed = [&](Value heads, std::string_view name) {  // [b, s, ..., e]
+    if (!layer.norm_together) return norm(heads, name, layer, where);
+    return reshape(norm(reshape(heads, {b, s, -1}), name, layer, where), heads.shape());
+  };
+  if (layer.head_norm || layer.norm_together) q = normed(q, "q_norm"), k = normed(k, "k_norm");
   if (layer.rotary) {
     Value positions = iota(builder, {b, s}, 1, DType::I32, where);
     if (pass.position.valid()) positions = positions + pass.position;  // [b, s]

@@ -91,9 +91,10 @@ struct TransformerLayer {
   /// Beside the keys that a query sees in self-attention stands one of no value, whose score is a
   /// number of each head: what is paid to it is paid to nothing.
   bool sinks = false;
-  bool head_norm = false;  // self-attention norms each head of queries and keys
-  bool rotary = false;     // rotary positions in self-attention
-  Rotary rope = {};        // how, where `rotary`
+  bool head_norm = false;      // self-attention norms each head of queries and keys
+  bool norm_together = false;  // or all heads of a token together
+  bool rotary = false;         // rotary positions in self-attention
+  Rotary rope = {};            // how, where `rotary`
   double attention_dropout = 0, hidden_dropout = 0;  // of probabilities; after each part
   double activation_dropout = 0;                     // of what feed-forward's down reads
   WeightInit init = normal_init(0.02);               // of weights
@@ -183,7 +184,7 @@ struct Encoded {
 /// Self-attention: g key-value heads, r query heads for each, head width e. Parameters: qkv.weight
 /// [g (r+2) e, d], whose rows hold, for each key-value head, its r query heads, its key and its
 /// value, so that to split the rows is to split the heads; proj.weight [d, g r e]; their biases;
-/// with head_norm q_norm.weight and k_norm.weight [e]; with sinks sinks.weight [g r].
+/// with head_norm q_norm.weight and k_norm.weight [e], with norm_together [g r e] and [g e]; with sinks sinks.weight [g r].
 /// Caches: keys and values [b, room, g, e]; with them attention is causal and has no mask, and a
 /// bias is [heads, s, room].
 /// Shapes: x [b, s, d] -> [b, s, d].

@@ -8,8 +8,12 @@ extern const ModelFamily kQwen2Moe;
 
 namespace {
 
-constexpr HubExperts kQwen2Experts = {
-    .key = "num_experts", .experts = 60, .chosen = 4, .says_norm = true, .shared = true};
+constexpr HubExperts kQwen2Experts = {.key = "num_experts",
+                                      .experts = 60,
+                                      .chosen = 4,
+                                      .says_norm = true,
+                                      .says_dense = true,
+                                      .shared = true};
 
 constexpr auto kQwen2MoeKeys = hub_sparse_rotary_keys({.width = 2048,
                                                        .layers = 24,
@@ -41,8 +45,9 @@ void read_windows(const HubConfig& from, ModelConfig& to) {
   const std::int64_t end = from.has(kEnd) ? from.whole(kEnd, 0, 1 << 24) : 28;
   if (end == 0) to.window = 0;
   if (to.window > 0 && end < to.layers)
-    from.refuse(kEnd, "layers before it would have windows by turns, and those behind it none; here "
-                      "windows go on to the last layer, or layer_types says where they are");
+    from.refuse(kEnd,
+                "layers before it would have windows by turns, and those behind it none; here "
+                "windows go on to the last layer, or layer_types says where they are");
   if (to.window > 0 && to.layers > 1) to.global_every = 2;
 }
 

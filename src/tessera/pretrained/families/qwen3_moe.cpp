@@ -12,7 +12,8 @@ constexpr HubExperts kQwen3Experts = {.key = "num_experts",
                                       .also = "num_local_experts",
                                       .experts = 128,
                                       .chosen = 8,
-                                      .says_norm = true};
+                                      .says_norm = true,
+                                      .says_dense = true};
 
 constexpr auto kQwen3MoeKeys = hub_sparse_rotary_keys({.width = 2048,
                                                        .layers = 24,
@@ -51,16 +52,18 @@ void read_qwen3_moe(const HubConfig& from, ModelConfig& to) {
   if (to.window > 0 && from.has("layer_types")) {
     read_layer_types(from, to);
     if (to.window == 0 || to.global_every > 0)
-      from.refuse("layer_types", "transformers gives all layers the window of use_sliding_window, "
-                                 "whatever it says; remove it");
+      from.refuse("layer_types",
+                  "transformers gives all layers the window of use_sliding_window, "
+                  "whatever it says; remove it");
   }
   read_experts(from, kQwen3Experts, to);
 }
 
 void write_qwen3_moe(const ModelConfig& from, HubJson& to) {
-  require(from.window == 0 || from.global_every == 0,
-          "export: transformers' Qwen3-MoE has windows in all layers, or in none, and this model in "
-          "some (global-every)");
+  require(
+      from.window == 0 || from.global_every == 0,
+      "export: transformers' Qwen3-MoE has windows in all layers, or in none, and this model in "
+      "some (global-every)");
   write_rotary_with_switch(from, to);
   write_experts(from, kQwen3Experts, to);
 }

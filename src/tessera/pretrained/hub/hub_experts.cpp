@@ -37,7 +37,7 @@ void read_experts(const HubConfig& from, const HubExperts& keys, ModelConfig& to
          from.has(kChosen) ? "" : ", as the file lacks it", ", and ", keys.key, " is ",
          to.experts.experts, "; a token cannot choose more experts than there are");
   to.experts.pre_softmax = keys.says_norm && !(from.has(kNorm) && from.truth(kNorm));
-  const double balance = from.has(kBalance) ? from.number(kBalance, 0, 1e6) : 0.001;
+  const double balance = from.has(kBalance) ? from.number(kBalance, 0, 1e6) : keys.balance;
   if (from.has(kWithBalance) && from.truth(kWithBalance)) to.experts.balance = balance;
   if (from.has(kDense) && !from.json()[kDense].empty())
     from.refuse(kDense, "all layers have experts here, so it must be an empty list");
@@ -70,10 +70,8 @@ void write_experts(const ModelConfig& from, const HubExperts& keys, HubJson& to)
   to[keys.key] = from.experts.experts;
   if (!keys.also.empty()) to[keys.also] = from.experts.experts;
   to[kChosen] = from.experts.chosen;
-  if (keys.says_norm) {
-    to[kNorm] = !from.experts.pre_softmax;
-    to[kDense] = HubJson::array();
-  }
+  if (keys.says_norm) to[kNorm] = !from.experts.pre_softmax;
+  if (keys.says_dense) to[kDense] = HubJson::array();
   to[kWithBalance] = from.experts.balance > 0;
   if (from.experts.balance > 0) to[kBalance] = from.experts.balance;
 }

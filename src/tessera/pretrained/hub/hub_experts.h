@@ -14,7 +14,9 @@ struct HubExperts {
   std::int64_t experts = 0, chosen = 0;
   bool says_norm =
       false;  // norm_topk_prob says whether weights of the chosen are divided by their sum
-  bool shared = false;  // all tokens read one, too, which has a gate
+  bool says_dense = false;  // mlp_only_layers names layers without experts
+  bool shared = false;      // all tokens read one, too, which has a gate
+  double balance = 0.001;
 };
 
 /// Rows of HubUse::Own that read_experts and write_experts answer for.

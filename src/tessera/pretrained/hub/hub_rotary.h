@@ -23,7 +23,10 @@ bool has_bias(const ModelConfig& model) {
 inline constexpr auto has_qkv_bias = has_bias<&TransformerLayer::qkv_bias>;
 inline constexpr auto has_proj_bias = has_bias<&TransformerLayer::proj_bias>;
 inline constexpr auto has_ffn_bias = has_bias<&TransformerLayer::ffn_bias>;
-inline constexpr auto has_head_norm = in_layer<&TransformerLayer::head_norm>;
+inline bool has_head_norm(const ModelConfig& model) {
+  const TransformerLayer layer = layer_of(model);
+  return layer.head_norm || layer.norm_together;
+}
 inline constexpr auto has_norm_out = in_layer<&TransformerLayer::norm_out>;
 inline bool lacks_experts(const ModelConfig& model) { return !has_experts(model); }
 inline bool has_dense_bias(const ModelConfig& model) {
