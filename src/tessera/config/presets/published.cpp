@@ -42,8 +42,9 @@ void gpt3(RunConfig& c, const PresetSizes& sizes, std::int64_t batch, double lr,
 /// 2.2): AdamW with betas 0.9 and 0.95, weight decay 0.1, clipping at 1, 2000 steps of warm-up, a
 /// cosine to a tenth, batches of 4 million tokens (here 2^22). The papers name no precision; the
 /// published weights have 16 bits.
-void llama(RunConfig& c, const PresetSizes& sizes, double tokens, double lr, double min_lr) {
-  begin_preset(c, "llama", sizes);
+void llama(RunConfig& c, const PresetSizes& sizes, double tokens, double lr, double min_lr,
+           const FamilyRef& family = "llama") {
+  begin_preset(c, family, sizes);
   c.model.vocabulary = 32'000;
   const std::int64_t batch = (std::int64_t{1} << 22) / sizes.context;
   large(c, batch, samples_of(tokens, sizes.context) / batch);
@@ -113,6 +114,17 @@ void llama_70b(RunConfig& c) {
   c.model.kv_heads = 8;
   c.model.ffn_width = 28'672;
   c.optimizer.eps = 1e-5;
+}
+
+/// Its authors publish sizes and no recipe: this one is of Llama 2's model with as many active
+/// parameters.
+void mixtral_8x7b(RunConfig& c) {
+  llama(c, {.layers = 32, .heads = 32, .width = 4096, .context = 4096}, 2e12, 3e-4, 3e-5,
+        "mixtral");
+  c.model.kv_heads = 8;
+  c.model.ffn_width = 14'336;
+  c.model.rope_base = 1e6;
+  c.model.experts = {.experts = 8, .chosen = 2, .balance = 0.02};
 }
 
 /// 512 devices, 8 of them for tensor parallelism, 16 samples on each data parallel rank.
