@@ -50,6 +50,25 @@ TEST(Price, OfProducts) {
   EXPECT_DOUBLE_EQ(price(call, {}, machine), 3e6 / (4e9 * 0.5 * 0.75 * 0.5));
 }
 
+/// Of groups: by the floats of the rows, not by their ids, and by the rows that a group has in the
+/// mean.
+TEST(Price, OfProductsOfGroups) {
+  Machine machine = kMachine;
+  machine.device.bf16 = {4, 8, 2, 16};
+  const TensorType ids{DType::I32, {16, 2}, {}}, rows{DType::BF16, {16, 2, 16}, {}},
+      matrices{DType::BF16, {4, 16, 6}, {}}, results{DType::BF16, {16, 2, 6}, {}};
+  Builder b;
+  const Value product = grouped_matmul(b.batch("ids", ids), b.batch("rows", rows),
+                                       b.batch("matrices", matrices));
+  const NodeId id = product.id().node;
+  b.output(Output::Kind::Metric, "product", product);
+  const Graph graph = b.finish();
+  Call call = kernel_call(3e6, 0);
+  call.op = &kGroupedMatmul;
+  call.types = CallTypes{graph.node(id).attrs, {ids, rows, matrices}, {results}};
+  EXPECT_DOUBLE_EQ(price(call, {}, machine), 3e6 / (4e9 * 0.5 * 0.75 * 0.5));
+}
+
 /// Calls of the loop run in every micro-batch, in one, or in all but the first.
 TEST(Price, OfAStep) {
   ProgramPlan program;

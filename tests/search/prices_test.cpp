@@ -9,6 +9,7 @@
 #include "tessera/base/index.h"
 #include "tessera/ir/builder.h"
 #include "tessera/ops/attention.h"
+#include "tessera/ops/matmul.h"
 #include "tessera/passes/redistribute.h"
 #include "tessera/search/small_graph.h"
 
@@ -105,6 +106,28 @@ TEST(Prices, AnAttentionIsPricedAsAProduct) {
   EXPECT_EQ(work_of(prices, call, choices, flops, 0, {cut, cut, cut}, {cut, statistics}),
             picoseconds(machine.kernel_seconds(
                 {flops / 8, 0, DType::F32, KernelWork::Product{128, 128, 64, true}})));
+}
+
+/// Of 32 rows among 4 groups, whose matrices are cut: by the floats of the rows, not by their ids.
+TEST(Prices, AProductOfGroupsIsPricedByItsFloats) {
+  Machine machine;
+  machine.device.f32 = {1, 1, 1, 1};
+  machine.device.bf16 = {1000, 8, 2, 16};
+  Builder builder;
+  const Value out = grouped_matmul(builder.batch("ids", {DType::I32, {16, 2}, {}}),
+                                   builder.batch("rows", {DType::BF16, {16, 2, 16}, {}}),
+                                   builder.batch("matrices", {DType::BF16, {4, 16, 6}, {}}));
+  builder.output(Output::Kind::Metric, "out", out);
+  const NodeId id = out.id().node;
+  const Graph graph = builder.finish();
+  const OpCall call = graph.call(id);
+  const Prices prices({parse_mesh("a=2")}, machine);
+  constexpr double kFlops = 1e9;
+  const AxisPlacements whole{kWhole}, columns{2};
+  const Choices choices{static_cast<Choice>(graph.factors(id).find("n"))};
+  EXPECT_EQ(work_of(prices, call, choices, kFlops, 0, {whole, whole, columns}, {columns}),
+            picoseconds(machine.kernel_seconds(
+                {kFlops / 2, 0, DType::BF16, KernelWork::Product{8, 3, 16}})));
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 #include "tessera/plan/price.h"
 
-#include "tessera/ir/op_def.h"
+#include "tessera/ops/operand_floats.h"
 
 namespace tessera {
 
@@ -9,12 +9,13 @@ namespace {
 KernelWork work_of(const Call& call) {
   KernelWork out{call.flops, call.bytes};
   if (call.op == nullptr) return out;
-  if (!call.types->ins.empty()) out.dtype = call.types->ins[0].dtype;
-  if (call.op->product == nullptr) return out;
   OpCall::Types ins, outs;
   for (const TensorType& type : call.types->ins) ins.push_back(&type);
   for (const TensorType& type : call.types->outs) outs.push_back(&type);
-  const ProductSize size = call.op->product(OpCall(*call.op, ins, call.types->attrs, outs));
+  const OpCall priced(*call.op, ins, call.types->attrs, outs);
+  out.dtype = operand_floats(priced);
+  if (call.op->product == nullptr) return out;
+  const ProductSize size = call.op->product(priced);
   out.product = {size.m, size.n, size.k, size.attention};
   return out;
 }

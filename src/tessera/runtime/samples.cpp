@@ -12,6 +12,7 @@
 #include "tessera/ops/elementwise.h"
 #include "tessera/ops/matmul.h"
 #include "tessera/ops/norm.h"
+#include "tessera/ops/operand_floats.h"
 #include "tessera/ops/random.h"
 #include "tessera/runtime/operands.h"
 
@@ -68,7 +69,7 @@ class SampleKernel {
     workspace_ = memory_->at(all.size() - 1);
     work_.flops = op.flops == nullptr ? 0 : op.flops(call);
     work_.bytes = bytes_moved(call);
-    work_.dtype = ins[0].dtype;
+    work_.dtype = operand_floats(call);
     if (op.product == nullptr) return;
     const ProductSize size = op.product(call);
     work_.product = {size.m, size.n, size.k, size.attention};

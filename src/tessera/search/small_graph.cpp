@@ -4,6 +4,7 @@
 
 #include "tessera/base/index.h"
 #include "tessera/ir/builder.h"
+#include "tessera/ops/operand_floats.h"
 
 namespace tessera {
 
@@ -57,7 +58,7 @@ Cost work_of(const Prices& prices, const OpCall& call, const Choices& choices, d
   for (std::size_t i = 0; i < in.size(); ++i) add(call.in(static_cast<int>(i)), in[i]);
   for (std::size_t r = 0; r < out.size(); ++r) add(call.out(static_cast<int>(r)), out[r]);
   KernelWork kernel{flops / ranks, whole > 0 ? bytes * local / whole : 0};
-  if (!in.empty()) kernel.dtype = call.in(0).dtype;
+  kernel.dtype = operand_floats(call);
   if (call.op().product != nullptr) {
     const ProductSize size = local_product(prices.axes(), call, in, out);
     kernel.product = {size.m, size.n, size.k, size.attention};
