@@ -26,6 +26,15 @@ std::string joined(const nlohmann::json& flags) {
   return out;
 }
 
+TEST(AutoPlan, ExpertsThatAreSharedOutAreRefused) {
+  const Ran ran =
+      run(words("plan --auto --preset mixtral-tiny --devices 4 "
+                "--expert-model-parallel-size 2"));
+  EXPECT_EQ(ran.code, 2);
+  EXPECT_NE(ran.err.find("leave expert-model-parallel-size 2 out"), std::string::npos) << ran.err;
+  EXPECT_EQ(run(words("plan --auto --preset mixtral-tiny --devices 2")).code, 0);
+}
+
 TEST(AutoPlan, ItsFlagsPlanTheSameBytesAndSeconds) {
   for (const std::string machine : {"", "--machine h100-256 --devices 16 "}) {
     const auto found =

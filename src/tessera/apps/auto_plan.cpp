@@ -20,6 +20,7 @@ RunConfig with_one_device(RunConfig config) {
   const ParallelConfig usual;
   ParallelConfig& parallel = config.parallel;
   parallel.devices = parallel.tensor = parallel.context = parallel.pipeline = 1;
+  parallel.experts = 1;
   parallel.sequence = false;
   parallel.schedule = usual.schedule;
   parallel.virtual_stages = parallel.shard_size = parallel.shard_threshold = 0;
@@ -49,6 +50,9 @@ void require_devices(const RunConfig& config) {
 }
 
 PlanQuestion question_of(const RunConfig& config, bool precision) {
+  require(config.parallel.experts == 1, "--auto plans with all experts of a layer on each device: ",
+          "leave expert-model-parallel-size ", config.parallel.experts,
+          " out, or give sizes without --auto");
   require_devices(config);
   PlanQuestion out;
   out.base = config;
