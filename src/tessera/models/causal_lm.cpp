@@ -180,7 +180,8 @@ Task causal_lm(const ModelConfig& config, LogitsFunction logits) {
   out.means = {{of_routers.empty() ? kLossMean : kTextLossMean}};
   out.perplexity_of = of_routers.empty() ? kLossMean : kTextLossMean;
   out.means.insert(out.means.end(), of_routers.begin(), of_routers.end());
-  if (!of_routers.empty()) out.routers = config.layers;
+  for (std::int64_t i = 0; !of_routers.empty() && i < config.layers; ++i)
+    out.routers += has_experts(config, i) ? 1 : 0;
   out.token_files = {[context](const TokenFiles& files, const SampleChoices&) {
                        return files.samples_in_epoch(DataPart::Train, context);
                      },

@@ -4,6 +4,7 @@
 
 #include "tessera/base/size.h"
 #include "tessera/base/text.h"
+#include "tessera/models/expert_layers.h"
 #include "tessera/models/family.h"
 #include "tessera/models/layer.h"
 
@@ -32,8 +33,8 @@ void check_weight_sizes(const ModelConfig& c) {
   add({layers, 3, c.width, std::max(c.hidden(), c.hidden_of_decoder()), kBytes},
       "bytes of feed-forward layers (layers x 3 x width x ffn-width x 16)");
   if (has_experts(c)) {
-    add({layers, 3, c.experts.experts, c.width, c.hidden(), kBytes},
-        "bytes of experts (layers x 3 x num-experts x width x ffn-width x 16)");
+    add({layers, 3, c.experts.experts, c.width, c.hidden_of_experts(), kBytes},
+        "bytes of experts (layers x 3 x num-experts x width x moe-ffn-hidden-size x 16)");
     add({layers, 3, c.width, c.experts.shared_width, kBytes},
         "bytes of shared experts (layers x 3 x width x moe-shared-expert-intermediate-size x 16)");
   }
@@ -43,6 +44,23 @@ void check_weight_sizes(const ModelConfig& c) {
   add({c.most_positions(), embedded, kBytes}, "bytes of positions (context x width x 16)");
   add({2, c.width, embedded, kBytes},
       "bytes between embedding and layers (2 x width x embedding-width x 16)");
+}
+
+void find_expert_layer_problems(const ModelConfig& c, FieldProblems& out) {
+  try {
+    const ExpertLayers layers(c.expert_layers);
+    if (layers.listed() > 0 && layers.listed() != c.layers)
+      out.add({"moe-layer-freq", "layers"},
+              text("moe-layer-freq has numbers for ", layers.listed(), " layers, and layers is ",
+                   c.layers, "; give one for each layer"));
+    for (std::int64_t i = 0; i < std::min(c.layers, kMaxLayers); ++i)
+      if (layers.has(i)) return;
+    out.add({"moe-layer-freq", "num-experts"},
+            text("moe-layer-freq ", c.expert_layers,
+                 " gives no layer experts; give some, or num-experts 0"));
+  } catch (const Error& error) {
+    out.add({"moe-layer-freq"}, error.what());
+  }
 }
 
 /// Of linear layers that are experts where a layer has some.
@@ -96,17 +114,21 @@ FieldProblems problems(const ModelConfig& c) {
     out.add({"vocab-size"},
             text("vocabulary is ", c.vocabulary, "; it must be at most ", kMaxFieldSize));
   const bool heads = positive("heads", c.heads), width = positive("width", c.width);
-  for (const auto& [name, value] : {std::pair("kv-heads", c.kv_heads),
-                                    {"head-width", c.head_width},
-                                    {"ffn-width", c.ffn_width},
-                                    {"decoder-heads", c.decoder_heads},
-                                    {"decoder-ffn-width", c.decoder_ffn_width},
-                                    {"embedding-width", c.embedding_width},
-                                    {"generator-width", c.generator_width},
-                                    {"query-scalar", c.query_scalar},
-                                    {"num-experts", std::max<std::int64_t>(c.experts.experts, 0)},
-                                    {"moe-shared-expert-intermediate-size",
-                                     std::max<std::int64_t>(c.experts.shared_width, 0)}}) {
+  for (const auto& [name, value] :
+       {std::pair("kv-heads", c.kv_heads),
+        {"head-width", c.head_width},
+        {"ffn-width", c.ffn_width},
+        {"decoder-heads", c.decoder_heads},
+        {"decoder-ffn-width", c.decoder_ffn_width},
+        {"embedding-width", c.embedding_width},
+        {"generator-width", c.generator_width},
+        {"query-scalar", c.query_scalar},
+        {"q-lora-rank", c.latent.query_rank},
+        {"kv-lora-rank", c.latent.kv_rank},
+        {"moe-ffn-hidden-size", std::max<std::int64_t>(c.experts.width, 0)},
+        {"num-experts", std::max<std::int64_t>(c.experts.experts, 0)},
+        {"moe-shared-expert-intermediate-size",
+         std::max<std::int64_t>(c.experts.shared_width, 0)}}) {
     if (value < 0) out.add({name}, text(name, " is ", value, "; it must not be negative"));
     if (value > 0) positive(name, value);
   }
@@ -137,8 +159,10 @@ FieldProblems problems(const ModelConfig& c) {
                  "; it must be at least 0 and less than 1, or -1 for dropout's rate"));
   }
   for (const FieldProblem& problem : problems(c.lora)) out.add(problem);
-  if (reads_field(c, "num-experts"))
+  if (reads_field(c, "num-experts")) {
     for (const FieldProblem& problem : problems(c.experts)) out.add(problem);
+    if (c.experts.experts > 0) find_expert_layer_problems(c, out);
+  }
   for (const std::string& target : c.lora.targets) {
     if (c.lora.rank > 0 && has_experts(c) && is_of_experts(target))
       out.add({"lora-targets", "num-experts"},
@@ -186,8 +210,10 @@ void check_step_sizes(const ModelConfig& c, std::int64_t batch) {
   if (has_experts(c)) {
     size_product({batch, c.context, c.experts.experts, kBytes},
                  "bytes of probabilities of experts (samples x context x num-experts x 4)");
-    size_product({batch, c.context, c.experts.chosen, std::max(c.hidden(), c.width), kBytes},
-                 "bytes of rows of experts (samples x context x moe-router-topk x ffn-width x 4)");
+    size_product(
+        {batch, c.context, c.experts.chosen, std::max(c.hidden_of_experts(), c.width), kBytes},
+        "bytes of rows of experts (samples x context x moe-router-topk x "
+        "moe-ffn-hidden-size x 4)");
   }
   size_product(
       {batch, std::max(c.context, c.source()), 3, c.heads, c.head_dim(), kBytes},

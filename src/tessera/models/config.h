@@ -111,6 +111,10 @@ struct ModelConfig {
   double init_std = 0.02;      // of weights; residual projections get init_std / sqrt(2 layers)
   LoraConfig lora = {};        // adapters, which are trained in place of the weights
   ExpertsConfig experts = {};  // of feed-forward layers
+  /// Which layers have experts, as ExpertLayers reads it: "1" all, "2" every second one, the first
+  /// one too, "[0]*3+[1]*58" all but the first three.
+  std::string expert_layers = "1";
+  LatentConfig latent = {};  // of self-attention
 
   std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }
   double attention_rate() const { return attention_dropout < 0 ? dropout : attention_dropout; }
@@ -130,6 +134,7 @@ struct ModelConfig {
     return source_positions == 0 ? source() : source_positions;
   }
   std::int64_t hidden() const { return ffn_width == 0 ? 4 * width : ffn_width; }
+  std::int64_t hidden_of_experts() const { return experts.width == 0 ? hidden() : experts.width; }
   friend bool operator==(const ModelConfig&, const ModelConfig&) = default;
 };
 

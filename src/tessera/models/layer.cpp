@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "tessera/base/size.h"
+#include "tessera/models/expert_layers.h"
 #include "tessera/models/family.h"
 #include "tessera/models/rope_scaling.h"
 
@@ -27,6 +28,16 @@ constexpr Activation kActivations[] = {
 FeedForward feed_forward_of(std::string_view activation) {
   const auto found = std::ranges::find(kActivations, activation, &Activation::name);
   return found == std::end(kActivations) ? kActivations[0].of : found->of;
+}
+
+/// Of scores: what yarn multiplies cosine and sine by, once of queries and once of keys, for all
+/// channels, those that do not turn included. Source: transformers' DeepSeek-V3.
+double latent_scale(const LatentConfig& latent, const RotaryScaling& scaling) {
+  const double stretch = scaling.mscale_all_dim == 0 || scaling.factor <= 1
+                             ? 1
+                             : 0.1 * scaling.mscale_all_dim * std::log(scaling.factor) + 1;
+  return stretch * stretch /
+         std::sqrt(static_cast<double>(latent.rotary_width + latent.plain_width));
 }
 
 }  // namespace
@@ -53,6 +64,10 @@ TransformerLayer layer_of(const ModelConfig& config) {
     out.attention_scale = 1 / std::sqrt(static_cast<double>(config.query_scalar));
   if (reads("one-norm")) out.one_norm = config.one_norm;
   if (reads("score-cap")) out.attention_cap = config.score_cap;
+  if (reads("kv-lora-rank")) {
+    out.latent = config.latent;
+    out.attention_scale = latent_scale(config.latent, out.rope.scaling);
+  }
   out.attention_dropout = config.attention_rate();
   out.hidden_dropout = config.dropout;
   out.init = out.residual_init = init_of(config);
@@ -81,6 +96,10 @@ bool has_experts(const ModelConfig& c) {
   return c.experts.experts > 0 && reads_field(c, "num-experts");
 }
 
+bool has_experts(const ModelConfig& c, std::int64_t i) {
+  return has_experts(c) && ExpertLayers(c.expert_layers).has(i);
+}
+
 bool has_window(const ModelConfig& c, std::int64_t i) {
   if (c.window == 0 || !reads_field(c, "window")) return false;
   if (c.global_every == 0 || !reads_field(c, "global-every")) return true;
@@ -88,6 +107,7 @@ bool has_window(const ModelConfig& c, std::int64_t i) {
 }
 
 TransformerLayer layer_at(TransformerLayer layer, const ModelConfig& c, std::int64_t i) {
+  if (!has_experts(c, i)) layer.experts = {};
   if (!has_window(c, i)) return layer;
   if (c.window < c.context) layer.window = c.window;
   if (c.local_rope_base > 0 && reads_field(c, "local-rope-base"))

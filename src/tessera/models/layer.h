@@ -20,12 +20,13 @@ void find_activation_problems(const ModelConfig& config, std::span<const std::st
 /// Says so where scores [heads, tokens, tokens] of a sample, which some attention holds, are too
 /// many.
 void find_held_score_problems(const ModelConfig& config, FieldProblems& problems);
-/// Whether its feed-forward layers are experts.
+/// Whether it has experts; whether its layer `i` has.
 bool has_experts(const ModelConfig& config);
+bool has_experts(const ModelConfig& config, std::int64_t i);
 /// Whether layer `i` of a stack has a window, be it as wide as the samples.
 bool has_window(const ModelConfig& config, std::int64_t i);
-/// The same layer as number `i` of a stack, some of which have windows. A window as wide as the
-/// samples is none.
+/// The same layer as number `i` of a stack, some of which have windows, or experts. A window as wide
+/// as the samples is none.
 TransformerLayer layer_at(TransformerLayer layer, const ModelConfig& config, std::int64_t i);
 
 }  // namespace tessera

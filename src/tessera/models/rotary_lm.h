@@ -28,6 +28,8 @@ inline constexpr ReadField kSwiGluReads[] = {
 
 /// Of models whose feed-forward layers are experts.
 inline constexpr ReadField kRouterReads[] = {{"num-experts"},
+                                             {"moe-layer-freq"},
+                                             {"moe-ffn-hidden-size"},
                                              {"moe-router-topk"},
                                              {"moe-router-score-function"},
                                              {"moe-router-pre-softmax"},

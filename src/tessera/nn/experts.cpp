@@ -35,12 +35,17 @@ Value expert_bias(Value ids, std::string_view name, std::int64_t experts, std::i
                 where);
 }
 
+std::int64_t width_of_experts(const TransformerLayer& layer, std::int64_t d) {
+  if (layer.experts.width > 0) return layer.experts.width;
+  return layer.ffn_width == 0 ? 4 * d : layer.ffn_width;
+}
+
 /// Of the experts that each token chose.
 Value routed(Value x, const TransformerLayer& layer, const Pass& pass, Where where) {
   Builder& builder = x.builder();
   const ExpertsConfig& config = layer.experts;
   const std::int64_t b = x.shape()[0], s = x.shape()[1], d = x.shape()[2], e = config.experts,
-                     k = config.chosen, h = layer.ffn_width == 0 ? 4 * d : layer.ffn_width;
+                     k = config.chosen, h = width_of_experts(layer, d);
   const auto [ids, weights] = route(x, layer, pass, where);  // [b, s, k]
 
   const Scope experts(builder, "experts", where);
@@ -79,7 +84,8 @@ Value shared_expert(Value x, const TransformerLayer& layer, const Pass& pass, Wh
 /// sum as DeepSpeed has them.
 Value with_residual(Value y, Value x, const TransformerLayer& layer, const Pass& pass,
                     Where where) {
-  const Value fixed = beside(x, "residual", layer.ffn_width, layer, pass, where),
+  const Value fixed = beside(x, "residual", width_of_experts(layer, x.shape().back()), layer, pass,
+                             where),
               share = softmax(linear(x, "coefficient", 2, {true, layer.init}, where), -1, where);
   return y * slice(share, 2, 0, 1, where) + fixed * slice(share, 2, 1, 1, where);
 }
@@ -121,6 +127,9 @@ FieldProblems problems(const ExpertsConfig& c) {
   const auto weight = [&](const char* name, double value) {
     if (!(value >= 0)) out.add({name}, text(name, " is ", value, "; it must be at least 0"));
   };
+  if (c.width < 0)
+    out.add({"moe-ffn-hidden-size"}, text("moe-ffn-hidden-size is ", c.width,
+                                          "; it must be at least 1, or 0 for ffn-width"));
   if (c.shared_width < 0)
     out.add({"moe-shared-expert-intermediate-size"},
             text("moe-shared-expert-intermediate-size is ", c.shared_width,

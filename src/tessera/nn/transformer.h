@@ -27,6 +27,7 @@ enum class DropPolicy { Probs, Position, Choice, Random };
 /// Feed-forward parts of which each token reads some, which a router chooses (nn/experts.h).
 struct ExpertsConfig {
   std::int64_t experts = 0;  // of a layer; 0: its feed-forward part is one
+  std::int64_t width = 0;    // hidden width of each; 0: that of the layer's feed-forward part
   std::int64_t chosen = 2;   // by each token: those of the best score
   RouterScore score = RouterScore::Softmax;
   /// What the chosen ones add is weighted by their scores; else by their share in those of the
@@ -63,6 +64,20 @@ struct ExpertsConfig {
 
 FieldProblems problems(const ExpertsConfig& config);
 
+/// Attention of which keys and values are products of a short vector of each token, but for a part of
+/// keys that turns by position and that all heads share.
+/// Source: DeepSeek-AI 2024, DeepSeek-V2, arXiv 2405.04434, section 2.1.
+struct LatentConfig {
+  std::int64_t kv_rank = 0;     // of that vector; 0: keys and values are products of the token
+  std::int64_t query_rank = 0;  // of one of which queries are; 0: of the token
+  /// Channels of a head: of queries and keys, those that turn by position and the others; of values.
+  std::int64_t rotary_width = 64, plain_width = 128, value_width = 128;
+  friend bool operator==(const LatentConfig&, const LatentConfig&) = default;
+};
+
+/// Values wider than keys, pairs of channels that are none.
+FieldProblems problems(const LatentConfig& config);
+
 /// The parameters of experts, by their paths; dim 0 of each counts the experts.
 inline constexpr std::string_view kExpertPaths = "*.mlp.experts.*";
 
@@ -95,6 +110,7 @@ struct TransformerLayer {
   bool norm_together = false;  // or all heads of a token together
   bool rotary = false;         // rotary positions in self-attention
   Rotary rope = {};            // how, where `rotary`
+  LatentConfig latent = {};    // self-attention's, of `heads` heads, which is then rotary
   double attention_dropout = 0, hidden_dropout = 0;  // of probabilities; after each part
   double activation_dropout = 0;                     // of what feed-forward's down reads
   WeightInit init = normal_init(0.02);               // of weights
@@ -103,7 +119,7 @@ struct TransformerLayer {
   /// Of the weights whose results are added to the residual stream; see residual_init.
   WeightInit residual_init = normal_init(0.02);
   LoraConfig lora = {};        // adapters of linear layers
-  ExpertsConfig experts = {};  // of feed-forward parts, each of which is ffn_width wide
+  ExpertsConfig experts = {};  // of feed-forward parts
 
   std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }
 };
@@ -185,6 +201,7 @@ struct Encoded {
 /// [g (r+2) e, d], whose rows hold, for each key-value head, its r query heads, its key and its
 /// value, so that to split the rows is to split the heads; proj.weight [d, g r e]; their biases;
 /// with head_norm q_norm.weight and k_norm.weight [e], with norm_together [g r e] and [g e]; with sinks sinks.weight [g r].
+/// With layer.latent: as latent_attention (nn/attention/latent.h).
 /// Caches: keys and values [b, room, g, e]; with them attention is causal and has no mask, and a
 /// bias is [heads, s, room].
 /// Shapes: x [b, s, d] -> [b, s, d].

@@ -8,7 +8,7 @@ namespace tessera {
 namespace {
 
 constexpr ReadField kQwen2MoeOwnReads[] = {
-    {"moe-shared-expert-intermediate-size", "0 is moe-router-topk x ffn-width"}};
+    {"moe-shared-expert-intermediate-size", "0 is moe-router-topk x an expert's"}};
 constexpr auto kQwen2MoeReads = joined(kQwenReads, kRouterReads, kQwen2MoeOwnReads);
 
 }  // namespace
@@ -29,9 +29,10 @@ extern constinit const ModelFamily kQwen2Moe = [] {
   // As published: as wide as the experts of a token together.
   out.complete = [](ModelConfig& config) {
     complete_rotary(config);
-    if (config.experts.experts > 0 && config.experts.shared_width == 0 && config.ffn_width > 0 &&
-        config.experts.chosen > 0 && size_product_fits(config.experts.chosen, config.ffn_width))
-      config.experts.shared_width = config.experts.chosen * config.ffn_width;
+    if (config.experts.experts > 0 && config.experts.shared_width == 0 &&
+        config.hidden_of_experts() > 0 && config.experts.chosen > 0 &&
+        size_product_fits(config.experts.chosen, config.hidden_of_experts()))
+      config.experts.shared_width = config.experts.chosen * config.hidden_of_experts();
   };
   return out;
 }();
