@@ -91,9 +91,8 @@ class Families : public testing::TestWithParam<std::string> {
   Bindings begin(const Graph& graph) const {
     Bindings in;
     for (const State& state : graph.states())
-      in.states.emplace(state.path, state.role == Role::Parameter
-                                        ? whole_parameter(theirs_, state.path)
-                                        : HostTensor(graph.type(state.value)));
+      in.states.emplace(state.path, is_of_model(state.role) ? whole_parameter(theirs_, state.path)
+                                                            : HostTensor(graph.type(state.value)));
     return in;
   }
 

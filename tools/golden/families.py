@@ -98,8 +98,8 @@ def learned(model):
 
 
 def constants(model):
-    """What is added to logits, and does not learn."""
-    return [(key, value) for key, value in model.named_buffers() if key == "final_logits_bias"]
+    """What is added to logits, or to scores of experts, and does not learn."""
+    return [(key, value) for key, value in model.named_buffers() if key.endswith(("final_logits_bias", "e_score_correction_bias"))]
 
 
 class ResidualScores:

@@ -49,11 +49,11 @@ Value latent_attention(Value x, const TransformerLayer& layer, const Visible& vi
   q = reshape(linear_of(q, c.query_rank > 0 ? "q_b" : "q", h * e), {b, s, h, 1, e});
   q.builder().set_name(q, "q_heads");
   const Value of_token = linear_of(x, "kv_a", c.kv_rank + c.rotary_width),
-              shared =
-                  reshape(slice(of_token, 2, c.kv_rank, c.rotary_width), {b, s, 1, c.rotary_width});
+              shared = reshape(slice(of_token, 2, 0, c.rotary_width), {b, s, 1, c.rotary_width});
   const std::int64_t of_head = c.plain_width + c.value_width;
   const Value heads =
-      reshape(linear_of(normed(slice(of_token, 2, 0, c.kv_rank), "kv_a_norm"), "kv_b", h * of_head),
+      reshape(linear_of(normed(slice(of_token, 2, c.rotary_width, c.kv_rank), "kv_a_norm"), "kv_b",
+                        h * of_head),
               {b, s, h, 1, of_head});
   heads.builder().set_name(heads, "kv_heads");
   const auto part = [&](std::int64_t first, std::int64_t width) {

@@ -12,16 +12,16 @@ constexpr HubExperts kQwen2Experts = {.key = "num_experts",
                                       .experts = 60,
                                       .chosen = 4,
                                       .says_norm = true,
-                                      .says_dense = true,
+                                      .width = 1408,
                                       .shared = true};
 
-constexpr auto kQwen2MoeKeys = hub_sparse_rotary_keys({.width = 2048,
-                                                       .layers = 24,
-                                                       .heads = 16,
-                                                       .kv_heads = 16,
-                                                       .ffn_width = 1408,
-                                                       .vocabulary = 151936,
-                                                       .context = 32768});
+constexpr auto kQwen2MoeKeys = hub_rotary_keys({.width = 2048,
+                                                .layers = 24,
+                                                .heads = 16,
+                                                .kv_heads = 16,
+                                                .ffn_width = 5632,
+                                                .vocabulary = 151936,
+                                                .context = 32768});
 constexpr HubKey kQwen2MoeOwnKeys[] = {
     kHubSilu,
     must_be("qkv_bias", true, "queries, keys and values have biases here"),
@@ -77,7 +77,6 @@ extern constinit const HubFamily kHubQwen2Moe = hub_rotary_family({
     .family = &kQwen2Moe,
     .names = kHubSparseNames,
     .keys = kQwen2MoeBlocks,
-    .harmless = kHubSparseHarmless,
     .read = read_qwen2_moe,
     .write = write_qwen2_moe,
 });

@@ -13,15 +13,15 @@ constexpr HubExperts kQwen3Experts = {.key = "num_experts",
                                       .experts = 128,
                                       .chosen = 8,
                                       .says_norm = true,
-                                      .says_dense = true};
+                                      .width = 768};
 
-constexpr auto kQwen3MoeKeys = hub_sparse_rotary_keys({.width = 2048,
-                                                       .layers = 24,
-                                                       .heads = 32,
-                                                       .kv_heads = 4,
-                                                       .ffn_width = 768,
-                                                       .vocabulary = 151936,
-                                                       .context = 32768});
+constexpr auto kQwen3MoeKeys = hub_rotary_keys({.width = 2048,
+                                                .layers = 24,
+                                                .heads = 32,
+                                                .kv_heads = 4,
+                                                .ffn_width = 6144,
+                                                .vocabulary = 151936,
+                                                .context = 32768});
 constexpr HubKey kQwen3MoeOwnKeys[] = {
     kHubSilu,
     kHubAttentionBias,
@@ -77,7 +77,6 @@ extern constinit const HubFamily kHubQwen3Moe = hub_rotary_family({
     .family = &kQwen3Moe,
     .names = kHubSparseNames,
     .keys = kQwen3MoeBlocks,
-    .harmless = kHubSparseHarmless,
     .read = read_qwen3_moe,
     .write = write_qwen3_moe,
 });

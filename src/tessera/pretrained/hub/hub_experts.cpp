@@ -1,9 +1,12 @@
 #include "tessera/pretrained/hub/hub_experts.h"
 
+#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/models/expert_layers.h"
 
 namespace tessera {
 
@@ -12,7 +15,39 @@ namespace {
 constexpr std::int64_t kMostHubExperts = 1 << 16;
 constexpr const char *kChosen = "num_experts_per_tok", *kBalance = "router_aux_loss_coef",
                      *kWithBalance = "output_router_logits", *kNorm = "norm_topk_prob",
-                     *kDense = "mlp_only_layers";
+                     *kDense = "mlp_only_layers", *kStep = "decoder_sparse_step",
+                     *kWidth = "moe_intermediate_size";
+
+/// Layers of which transformers says that they have experts.
+void read_sparse_layers(const HubConfig& from, ModelConfig& to) {
+  const std::int64_t step = from.has(kStep) ? from.whole(kStep, 1, 1 << 24) : 1;
+  std::vector<bool> layers;
+  for (std::int64_t i = 0; i < std::min(to.layers, kMaxLayers); ++i)
+    layers.push_back((i + 1) % step == 0);
+  if (from.has(kDense)) {
+    const HubJson& dense = from.json()[kDense];
+    if (!dense.is_array()) from.refuse(kDense, "it must be a list of layers");
+    for (const HubJson& one : dense) {
+      if (!one.is_number_integer() || one < 0 || one >= std::ssize(layers))
+        from.refuse(kDense, text("it must be a list of layers, from 0 to ", to.layers - 1));
+      layers[one.get<std::size_t>()] = false;
+    }
+  }
+  to.expert_layers = expert_layers_text(layers);
+  if (std::ranges::find(layers, true) == layers.end())
+    fail(Fault::Data, from.path(), ": ", kStep, " ", step, " and ", kDense,
+         " leave no layer with experts; a model without experts is one of another model_type");
+}
+
+void write_sparse_layers(const ModelConfig& from, HubJson& to) {
+  const ExpertLayers layers(from.expert_layers);
+  HubJson dense = HubJson::array();
+  for (std::int64_t i = 0; i < from.layers; ++i)
+    if (!layers.has(i)) dense.push_back(i);
+  to[kDense] = dense;
+  to[kStep] = 1;
+  to[kWidth] = from.hidden_of_experts();
+}
 
 }  // namespace
 
@@ -39,8 +74,9 @@ void read_experts(const HubConfig& from, const HubExperts& keys, ModelConfig& to
   to.experts.pre_softmax = keys.says_norm && !(from.has(kNorm) && from.truth(kNorm));
   const double balance = from.has(kBalance) ? from.number(kBalance, 0, 1e6) : keys.balance;
   if (from.has(kWithBalance) && from.truth(kWithBalance)) to.experts.balance = balance;
-  if (from.has(kDense) && !from.json()[kDense].empty())
-    from.refuse(kDense, "all layers have experts here, so it must be an empty list");
+  if (keys.width == 0) return;
+  to.experts.width = from.has(kWidth) ? from.whole(kWidth, 1, 1 << 24) : keys.width;
+  read_sparse_layers(from, to);
 }
 
 void write_experts(const ModelConfig& from, const HubExperts& keys, HubJson& to) {
@@ -54,7 +90,11 @@ void write_experts(const ModelConfig& from, const HubExperts& keys, HubJson& to)
   require(!keys.shared || (own.shared_width > 0 && own.shared_gate), "export: transformers' ",
           from.family, " has a shared expert with a gate; train with ",
           "moe-shared-expert-intermediate-size and moe-shared-expert-gate");
+  const ExpertLayers layers(from.expert_layers);
+  bool all = true;
+  for (std::int64_t i = 0; i < from.layers; ++i) all = all && layers.has(i);
   const std::pair<bool, const char*> others[] = {
+      {keys.width == 0 && !all, "moe-layer-freq"},
       {own.score != standard.score, "moe-router-score-function sigmoid"},
       {own.scale != standard.scale, "moe-router-topk-scaling-factor"},
       {own.groups > 0, "moe-router-num-groups"},
@@ -71,7 +111,8 @@ void write_experts(const ModelConfig& from, const HubExperts& keys, HubJson& to)
   if (!keys.also.empty()) to[keys.also] = from.experts.experts;
   to[kChosen] = from.experts.chosen;
   if (keys.says_norm) to[kNorm] = !from.experts.pre_softmax;
-  if (keys.says_dense) to[kDense] = HubJson::array();
+  if (keys.width > 0) write_sparse_layers(from, to);
+  if (keys.width == 0) to["intermediate_size"] = from.hidden_of_experts();
   to[kWithBalance] = from.experts.balance > 0;
   if (from.experts.balance > 0) to[kBalance] = from.experts.balance;
 }

@@ -14,8 +14,10 @@ struct HubExperts {
   std::int64_t experts = 0, chosen = 0;
   bool says_norm =
       false;  // norm_topk_prob says whether weights of the chosen are divided by their sum
-  bool says_dense = false;  // mlp_only_layers names layers without experts
-  bool shared = false;      // all tokens read one, too, which has a gate
+  /// Hidden channels of an expert, where moe_intermediate_size says them and mlp_only_layers and
+  /// decoder_sparse_step which layers have experts; 0: intermediate_size says them, and all have.
+  std::int64_t width = 0;
+  bool shared = false;  // all tokens read one, too, which has a gate
   double balance = 0.001;
 };
 
@@ -28,25 +30,17 @@ inline constexpr HubKey kHubExpertKeys[] = {
     hub_expert_key("router_aux_loss_coef"),
     hub_expert_key("output_router_logits"),
 };
-/// The same, of families whose files say of each layer whether it has experts: here all have.
+/// The same, of families whose files say of each layer whether it has experts.
 inline constexpr HubKey kHubSparseKeys[] = {
-    must_be("decoder_sparse_step", std::int64_t{1}, "all layers have experts here"),
+    hub_expert_key("decoder_sparse_step", true),
     hub_expert_key("mlp_only_layers", true),
+    hub_expert_key("moe_intermediate_size", true),
     hub_expert_key("norm_topk_prob"),
 };
-/// intermediate_size is that of layers without experts, and of no number here.
-inline constexpr std::string_view kHubSparseHarmless = "intermediate_size";
-constexpr auto hub_sparse_rotary_keys(const HubRotaryStandard& standard) {
-  auto out = hub_rotary_keys(standard);
-  for (HubKey& key : out) {
-    if (key.key == kHubSparseHarmless) key.key = "moe_intermediate_size";
-  }
-  return out;
-}
 
 /// The loss of uneven loads is a part of transformers' loss only where router logits are an output.
 /// It is one number for all layers and sequences there; here each layer and sequence has its own.
-/// Errors: HubConfig's; layers without experts.
+/// Errors: HubConfig's.
 void read_experts(const HubConfig& from, const HubExperts& keys, ModelConfig& to);
 /// Errors: Fault::Usage: a router or a shared expert that the family lacks, or has and the model not.
 void write_experts(const ModelConfig& from, const HubExperts& keys, HubJson& to);
@@ -62,7 +56,9 @@ constexpr std::array<HubName, 3> hub_expert_names(std::string_view gate, std::st
 /// Of Qwen's versions.
 inline bool has_shared_expert(const ModelConfig& model) { return model.experts.shared_width > 0; }
 inline constexpr HubName kHubSparseOthers[] = {
-    {"layers.#.mlp.router.weight", "model.layers.#.mlp.gate.weight"},
+    {.ours = "layers.#.mlp.router.weight",
+     .theirs = "model.layers.#.mlp.gate.weight",
+     .is_in = has_experts},
     {.ours = "layers.#.mlp.shared.gate.weight",
      .theirs = "model.layers.#.mlp.shared_expert.gate_proj.weight",
      .is_in = has_shared_expert},

@@ -6,6 +6,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/printable.h"
 #include "tessera/base/text.h"
+#include "tessera/models/layer.h"
 #include "tessera/pretrained/hub/hub_labels.h"
 
 namespace tessera {
@@ -44,11 +45,9 @@ void add(const HubName& name, std::string_view prefix, std::int64_t layer,
          std::vector<HubTensor>& out) {
   const std::string ours = numbered(name.ours, '#', layer),
                     theirs = text(prefix, numbered(name.theirs, '#', layer));
-  for (const std::string_view suffix : kSuffixes) {
-    if (ours.ends_with(suffix)) {
-      out.push_back({ours, theirs, name.rows, name.order, name.heads});
-      return;
-    }
+  if (ours.ends_with(".weight") || ours.ends_with("bias")) {
+    out.push_back({ours, theirs, name.rows, name.order, name.heads});
+    return;
   }
   for (const std::string_view suffix : kSuffixes)
     out.push_back({text(ours, suffix), text(theirs, suffix), name.rows, name.order, name.heads});
@@ -171,21 +170,24 @@ std::vector<HubTensor> hub_tensors(const HubFamily& family, const ModelConfig& c
                                    HubHeads heads) {
   const TaskHead head = family_task(config).hub_head;
   const bool labels = heads == HubHeads::OfTask && head == TaskHead::SequenceClassification;
+  ModelConfig without = config;  // as layers without experts have it
+  without.experts = {};
   std::vector<HubTensor> out;
   const auto add_all = [&](const HubName& name, std::string_view prefix) {
     if (config.tied_head && name.ours == "head.weight") return;
-    if (name.is_in != nullptr && !name.is_in(config)) return;
     if (heads == HubHeads::OfTask && !is_of(name.heads, head)) return;
-    const std::int64_t layers =
-        name.ours.find('#') == std::string_view::npos ? 1 : layers_of(name, config);
+    const bool of_layers = name.ours.find('#') != std::string_view::npos;
+    const std::int64_t layers = of_layers ? layers_of(name, config) : 1;
     for (std::int64_t i = name.first; i < layers; ++i) {
+      const bool dense = of_layers && !has_experts(config, i);
+      if (name.is_in != nullptr && !name.is_in(dense ? without : config)) continue;
       if (name.rows != HubRows::Expert) {
         add(name, prefix, i, out);
         continue;
       }
       std::vector<HubTensor> rows;
       add(name, prefix, i, rows);
-      for (const HubTensor& row : rows) add_experts(row, config.experts.experts, out);
+      for (const HubTensor& row : rows) add_experts(row, dense ? 0 : config.experts.experts, out);
     }
   };
   for (const HubName& name : family.body) add_all(name, family.prefix);

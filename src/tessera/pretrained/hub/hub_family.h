@@ -38,12 +38,15 @@ enum class HubRows {
   Experts,
   EvenOfExperts,
   OddOfExperts,
+  // Of latent attention. In theirs the rows that turn by position stand last, in pairs, in ours first:
+  LatentQueries,  // in each head
+  LatentKeys,     // behind those of which keys and values are made
 };
 /// [out, in] as torch's Linear, or [in, out] as GPT-2's Conv1D.
 enum class HubOrder { OutIn, InOut };
 
 /// One row of the table. A `#` stands for the number of a layer, an `@` for that of an expert. Names
-/// that do not end in ".weight" or ".bias" stand for both.
+/// that end neither in ".weight" nor in "bias" stand for both.
 ///
 /// A row that is of some heads alone is a part of them. Where the folder is of another task all
 /// rows of the head may be missing: it begins anew, and that is told. Every other tensor must be

@@ -14,6 +14,17 @@ void add_part(const ModelConfig& c, std::int64_t group, std::int64_t offset, std
     out.push_back({g * group + offset, theirs + g * width, width});
 }
 
+/// Of heads of `width` rows each: the last `turned` stand in pairs there, and first in ours.
+std::vector<HubRowRun> last_unpaired(std::int64_t rows, std::int64_t width, std::int64_t turned) {
+  std::vector<HubRowRun> out;
+  for (std::int64_t head = 0; head < rows; head += width) {
+    for (std::int64_t i = 0; i < turned; ++i)
+      out.push_back({head + i, head + width - turned + 2 * (i % (turned / 2)) + 2 * i / turned, 1});
+    out.push_back({head + turned, head, width - turned});
+  }
+  return out;
+}
+
 /// Of heads of `width` rows in `runs`: the first `turned` stand in pairs there.
 std::vector<HubRowRun> unpaired(const std::vector<HubRowRun>& runs, std::int64_t width,
                                 std::int64_t turned) {
@@ -46,6 +57,9 @@ std::vector<HubRowRun> hub_row_runs(HubRows which, const ModelConfig& c, std::in
   if (which == HubRows::All || which == HubRows::OneRow) return {{0, 0, rows}};
   if (which == HubRows::UpperHalf) return {{0, 0, rows / 2}};
   if (which == HubRows::LowerHalf) return {{0, rows / 2, rows / 2}};
+  if (which == HubRows::LatentQueries)
+    return last_unpaired(rows, c.head_dim(), c.latent.rotary_width);
+  if (which == HubRows::LatentKeys) return last_unpaired(rows, rows, c.latent.rotary_width);
   const std::int64_t e = c.head_dim(), queries = c.heads / c.groups() * e;
   const std::int64_t group = queries + 2 * e;
   const bool fused = which == HubRows::Fused,
@@ -70,6 +84,8 @@ std::int64_t hub_row_count(HubRows which, const ModelConfig& c, std::int64_t row
     case HubRows::Experts:
     case HubRows::EvenOfExperts:
     case HubRows::OddOfExperts:
+    case HubRows::LatentQueries:
+    case HubRows::LatentKeys:
     case HubRows::OneRow: return rows;
     case HubRows::Expert: return 1;
     case HubRows::UpperHalf:
