@@ -20,6 +20,13 @@ struct OtherValue {
 constexpr OtherValue kOtherValues[] = {
     {"layers", "3"},
     {"num-experts", "8"},
+    {"moe-layer-freq", "2"},
+    {"moe-ffn-hidden-size", "44"},
+    {"q-lora-rank", "5"},
+    {"kv-lora-rank", "7"},
+    {"qk-head-dim", "10"},
+    {"qk-pos-emb-head-dim", "2"},
+    {"v-head-dim", "5"},
     {"moe-router-topk", "1"},
     {"moe-router-score-function", "softmax"},
     {"moe-router-pre-softmax", "true"},

@@ -125,6 +125,12 @@ const std::vector<ModelRun>& model_runs() {
        "--num-experts 3 --devices 4 --expert-model-parallel-size 2 --tensor-model-parallel-size 2 "
        "--zero-stage 3 --bf16",
        true},
+      {"deepseek_v3",
+       "--num-experts 4 --moe-router-topk 2 --moe-router-num-groups 0 --moe-router-group-topk 0 "
+       "--moe-layer-freq [0]+[1] --moe-ffn-hidden-size 12 --q-lora-rank 10 --kv-lora-rank 6 "
+       "--qk-head-dim 6 --qk-pos-emb-head-dim 4 --v-head-dim 8 --devices 2 "
+       "--tensor-model-parallel-size 2",
+       true},
       {"bert", "--devices 4 --tensor-model-parallel-size 2 --micro-batch-size 3", true},
       {"bert", "--masked-positions 3 --devices 2 --context-parallel-size 2", true},
       {"bert", "--masked-positions 3 --fp16 --optimizer lamb --devices 3 --zero-stage 2"},

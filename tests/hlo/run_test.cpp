@@ -139,22 +139,22 @@ ParallelConfig recomputed(ParallelConfig of) {
 
 INSTANTIATE_TEST_SUITE_P(
     Meshes, Runs,
-    testing::Values(RunCase{"One", "gpt2", {}, 10}, RunCase{"OneMb3", "gpt2", {.micro_batches = 3}},
-                    RunCase{"Recomputed", "gpt2", recomputed({})},
-                    RunCase{"Dp2", "gpt2", parallel_of(2, 1, 1, false, 0, 1), 10},
-                    RunCase{"Tp2Sp", "gpt2", parallel_of(1, 2, 1, true, 0, 1)},
-                    RunCase{"Dp3Zero3Mb4Uneven", "gpt2", parallel_of(3, 1, 1, false, 3, 4)},
-                    RunCase{"Dp2Tp2SpZero1Mb2", "gpt2", parallel_of(2, 2, 1, true, 1, 2), 10},
-                    RunCase{"Cp2Dp2Zero3", "gpt2", parallel_of(2, 1, 2, false, 3, 2)},
-                    RunCase{"Cp2Tp2Dp2Zero3", "llama", parallel_of(2, 2, 2, true, 3, 2)},
-                    RunCase{"BertDp2Tp2", "bert", parallel_of(2, 2, 1, true, 1, 2)},
-                    RunCase{"MixtralEp2Dp4", "mixtral",
-                            experts(2, parallel_of(4, 1, 1, false, 1, 3))},
-                    RunCase{"RoutedEp2", "mixtral-routed",
-                            experts(2, parallel_of(2, 1, 1, false, 1, 2))},
-                    RunCase{"EncoderDecoderTp2", "transformer", parallel_of(1, 2, 1, false, 0, 1)},
-                    RunCase{"T5Dp3", "t5", parallel_of(3, 1, 1, false, 2, 2)},
-                    RunCase{"VitDp2Tp2", "vit", parallel_of(2, 2, 1, true, 3, 2)}),
+    testing::Values(
+        RunCase{"One", "gpt2", {}, 10}, RunCase{"OneMb3", "gpt2", {.micro_batches = 3}},
+        RunCase{"Recomputed", "gpt2", recomputed({})},
+        RunCase{"Dp2", "gpt2", parallel_of(2, 1, 1, false, 0, 1), 10},
+        RunCase{"Tp2Sp", "gpt2", parallel_of(1, 2, 1, true, 0, 1)},
+        RunCase{"Dp3Zero3Mb4Uneven", "gpt2", parallel_of(3, 1, 1, false, 3, 4)},
+        RunCase{"Dp2Tp2SpZero1Mb2", "gpt2", parallel_of(2, 2, 1, true, 1, 2), 10},
+        RunCase{"Cp2Dp2Zero3", "gpt2", parallel_of(2, 1, 2, false, 3, 2)},
+        RunCase{"Cp2Tp2Dp2Zero3", "llama", parallel_of(2, 2, 2, true, 3, 2)},
+        RunCase{"BertDp2Tp2", "bert", parallel_of(2, 2, 1, true, 1, 2)},
+        RunCase{"MixtralEp2Dp4", "mixtral", experts(2, parallel_of(4, 1, 1, false, 1, 3))},
+        RunCase{"RoutedEp2", "mixtral-routed", experts(2, parallel_of(2, 1, 1, false, 1, 2))},
+        RunCase{"DeepseekV3Ep2Tp2", "deepseek_v3", experts(2, parallel_of(2, 2, 1, true, 0, 1))},
+        RunCase{"EncoderDecoderTp2", "transformer", parallel_of(1, 2, 1, false, 0, 1)},
+        RunCase{"T5Dp3", "t5", parallel_of(3, 1, 1, false, 2, 2)},
+        RunCase{"VitDp2Tp2", "vit", parallel_of(2, 2, 1, true, 3, 2)}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -75,6 +75,7 @@ inline std::vector<MemoryMesh> memory_meshes() {
       {"ZbV2Sp", "llama", {2, 2, "zb-v"}, parallel_of(1, 2, 1, true, 0, 4)},
       {"MixtralEp2Zero3", "mixtral", {}, experts(2, parallel_of(4, 1, 1, false, 3, 2))},
       {"MixtralOne2Ep2", "mixtral", {2, 1, "1f1b"}, experts(2, parallel_of(2, 1, 1, false, 1, 4))},
+      {"DeepseekV3Ep2Tp2Sp", "deepseek_v3", {}, experts(2, parallel_of(2, 2, 1, true, 1, 2))},
       {"BertDp2Tp2SpZero3", "bert", {}, parallel_of(2, 2, 1, true, 3, 2)},
       {"BertCp2", "bert", {}, parallel_of(1, 1, 2, false, 0, 2)},
       {"BertMaskedOne3Zero2", "bert-masked", {3, 1, "1f1b"}, parallel_of(2, 1, 1, false, 2, 3)},

@@ -178,6 +178,7 @@ INSTANTIATE_TEST_SUITE_P(
         PipelineCase{"MixtralInterleaved2Ep2Tp2", "mixtral", "interleaved", 2, 2,
                      experts(2, cut(2, 2, 2))},
         PipelineCase{"GptOssOne2Ep2", "gpt_oss", "1f1b", 2, 1, experts(2, cut(3, 2))},
+        PipelineCase{"DeepseekV3One2Ep2Tp2", "deepseek_v3", "1f1b", 2, 1, experts(2, cut(2, 2, 2))},
         PipelineCase{"RoutedOne2Ep2", "mixtral-routed", "1f1b", 2, 1, experts(2, cut(2, 2))},
         PipelineCase{"RoutedInterleaved2Tp2", "mixtral-routed", "interleaved", 2, 2, cut(2, 1, 2)},
         PipelineCase{"VitOne2Tp2", "vit", "1f1b", 2, 1, cut(4, 1, 2)},

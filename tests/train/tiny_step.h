@@ -52,7 +52,7 @@ inline ModelConfig with_routing(ModelConfig c) {
 /// "bert-spans", which finds ends of answers; "bert-numbers" and "bert-number", which tells numbers
 /// of samples, and "bert-sets", of which each has several labels; "bert-sentences", which makes
 /// vectors of three texts; "bert-choices", which tells the right one of three; "bert-alone", of samples of one part;
-/// "mixtral-routed", whose routers do all that they can;
+/// "mixtral-routed" and "deepseek_v3-routed", whose routers do all that they can;
 /// "gpt2-preferences", which learns from pairs of answers, "gpt2-adapted" the same by adapters;
 /// "transformer_post" and "t5_relu", in which all that the family has a choice of is the other way.
 /// Where there is a decoder too, it has half of the layers.
@@ -77,6 +77,12 @@ inline ModelConfig tiny(const std::string& family, std::int64_t layers = 2) {
   }
   if (reads_field(c, "num-experts"))
     c.experts = {.experts = 3, .chosen = 2, .shared_width = 10, .balance = 0.3, .z_loss = 0.1};
+  if (c.family == "deepseek_v3") {
+    c.latent = {
+        .kv_rank = 6, .query_rank = 10, .rotary_width = 4, .plain_width = 6, .value_width = 8};
+    c.expert_layers = layers > 1 ? text("[0]+[1]*", layers - 1) : "1";
+    c.experts.width = 20;
+  }
   if (family.ends_with("-routed")) c = with_routing(c);
   if (c.family == "t5") {
     c.tied_head = family == c.family.name();

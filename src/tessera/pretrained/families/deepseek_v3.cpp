@@ -144,22 +144,35 @@ void read_groups(const HubConfig& from, ModelConfig& to) {
   // All groups are chosen.
   if (to.experts.groups == to.experts.chosen_groups)
     to.experts.groups = to.experts.chosen_groups = 0;
-  if (to.experts.groups > 0 && to.experts.chosen != 2 * to.experts.chosen_groups)
-    from.refuse(kChosenGroups,
-                text("groups are judged by their two best experts in transformers, and here by as "
-                     "many as a token chooses of each: ",
-                     kChosen, " ", to.experts.chosen, " must be twice ", kChosenGroups));
+  const ExpertsConfig& own = to.experts;
+  if (own.chosen > own.experts)
+    fail(Fault::Data, from.path(), ": ", kChosen, " is ", own.chosen, " and ", kExperts, " ",
+         own.experts, "; a token cannot choose more experts than there are");
+  if (own.groups == 0) return;
+  if (own.experts % own.groups != 0 || own.chosen_groups > own.groups ||
+      own.chosen != 2 * own.chosen_groups || own.experts < 2 * own.groups)
+    fail(Fault::Data, from.path(), ": ", kGroups, " is ", own.groups, ", ", kChosenGroups, " ",
+         own.chosen_groups, ", ", kChosen, " ", own.chosen, " and ", kExperts, " ", own.experts,
+         "; groups are equal ones, judged by their two best experts, of which a token chooses two "
+         "in each chosen group: ",
+         kChosen, " must be twice ", kChosenGroups);
 }
 
 /// The file does not say how fast biases change, and transformers leaves them as they are.
 void read_deepseek_v3(const HubConfig& from, ModelConfig& to) {
   read_rotary(from, to);
+  for (const char* key :
+       {kExperts, kShared, kExpertWidth, kDense, kChosen, kGroups, kChosenGroups, kScale, kNorm}) {
+    if (from.find(key) != nullptr && !from.has(key)) from.refuse(key, "it says nothing");
+  }
   const auto whole = [&](std::string_view key, std::int64_t standard) {
     return from.has(key) ? from.whole(key, 1, kMostHubNumbers) : standard;
   };
-  if (from.has(kKeyHeads) && whole(kKeyHeads, 0) != to.heads)
-    from.refuse(kKeyHeads, text("each head has keys and values of its own, so it must be ", kHeads,
-                                ", which is ", to.heads));
+  const std::int64_t key_heads = from.find(kKeyHeads) == nullptr ? 128 : whole(kKeyHeads, to.heads);
+  if (key_heads != to.heads)
+    fail(Fault::Data, from.path(), ": ", kKeyHeads, " is ", key_heads,
+         from.has(kKeyHeads) ? "" : ", as the file lacks it", ", and ", kHeads, " ", to.heads,
+         "; each head has keys and values of its own, so they must be equal");
   for (const LatentKey& each : kLatentKeys) to.latent.*each.slot = whole(each.key, each.standard);
   to.latent.query_rank = from.find(kQueryRank) == nullptr ? 1536 : whole(kQueryRank, 0);
   to.experts = {.experts = whole(kExperts, whole("num_local_experts", 256)),
