@@ -21,15 +21,18 @@ std::string refusal_of_keys(const char* family, const std::string& json) {
   });
 }
 
+ModelConfig read(const char* family, const std::string& json) {
+  return read_hub_model(*hub_family_of(family), HubConfig(json, "config.json"), TaskGiven::No)
+      .config;
+}
+
 /// By the rules of transformers 5.24, which are other ones than those of Qwen2.
 TEST(HubExperts, Windows) {
   using Windows = std::pair<std::int64_t, std::int64_t>;
   const auto windows = [](const char* family, const std::string& rest) {
     const std::string json =
         R"({"num_hidden_layers": 4, "use_sliding_window": true, "sliding_window": 9)" + rest + "}";
-    const ModelConfig c =
-        read_hub_model(*hub_family_of(family), HubConfig(json, "config.json"), TaskGiven::No)
-            .config;
+    const ModelConfig c = read(family, json);
     return Windows(c.window, c.global_every);
   };
   EXPECT_EQ(windows("qwen2_moe", ""), Windows(9, 2));
@@ -47,6 +50,49 @@ TEST(HubExperts, Windows) {
   EXPECT_EQ(windows("qwen2_moe", some), Windows(9, 2));
   EXPECT_EQ(windows("qwen3_moe", all), Windows(9, 0));
   EXPECT_THROW(windows("qwen3_moe", some), Error);
+}
+
+TEST(HubExperts, LayersWithoutThem) {
+  const auto layers = [](const std::string& rest) {
+    return read("qwen3_moe", R"({"num_hidden_layers": 6)" + rest + "}").expert_layers;
+  };
+  EXPECT_EQ(layers(""), "1");
+  EXPECT_EQ(layers(R"(, "mlp_only_layers": [])"), "1");
+  EXPECT_EQ(layers(R"(, "mlp_only_layers": [0])"), "[0]+[1]*5");
+  EXPECT_EQ(layers(R"(, "decoder_sparse_step": 2)"), "[0]+[1]+[0]+[1]+[0]+[1]");
+  EXPECT_EQ(layers(R"(, "decoder_sparse_step": 3, "mlp_only_layers": [2])"), "[0]*5+[1]");
+  const auto refusal = [](const std::string& rest) {
+    return refusal_of_keys("qwen3_moe", R"({"num_hidden_layers": 6)" + rest + "}");
+  };
+  for (const char* list : {"[6]", "[-1]", "[1.5]", R"("0")", "[null]"}) {
+    const std::string message = refusal(text(R"(, "mlp_only_layers": )", list));
+    EXPECT_NE(message.find("mlp_only_layers is "), std::string::npos) << message;
+  }
+  const std::string none = refusal(R"(, "decoder_sparse_step": 7)");
+  EXPECT_NE(none.find("decoder_sparse_step 7 and mlp_only_layers leave no layer with experts"),
+            std::string::npos)
+      << none;
+  EXPECT_EQ(read("deepseek_v3", "{}").expert_layers, "[0]*3+[1]*58");
+  EXPECT_EQ(read("deepseek_v3", R"({"first_k_dense_replace": 0})").expert_layers, "1");
+}
+
+TEST(HubExperts, OtherRoutersThanDeepseekV3sAreRefused) {
+  const auto refuses = [](const std::string& json, const std::string& said) {
+    const std::string message = refusal_of_keys("deepseek_v3", json);
+    EXPECT_NE(message.find(said), std::string::npos) << message;
+  };
+  refuses(R"({"scoring_func": "softmax"})", "scoring_func is \"softmax\"");
+  refuses(R"({"topk_method": "greedy"})", "topk_method is \"greedy\"");
+  refuses(R"({"moe_layer_freq": 2})", "moe_layer_freq is 2");
+  refuses(R"({"rope_interleave": false})", "rope_interleave is false");
+  refuses(R"({"num_key_value_heads": 8})", "num_key_value_heads is 8, and num_attention_heads 128");
+  refuses(R"({"num_attention_heads": 8})", "num_key_value_heads is 128, as the file lacks it");
+  refuses(R"({"topk_group": 2})", "num_experts_per_tok must be twice topk_group");
+  refuses(R"({"n_routed_experts": 4})", "num_experts_per_tok is 8 and n_routed_experts 4");
+  refuses(R"({"n_routed_experts": 9})", "n_group is 8");
+  refuses(R"({"first_k_dense_replace": 61})", "gives no layer experts");
+  EXPECT_EQ(read("deepseek_v3", R"({"n_group": 8, "topk_group": 8})").experts.groups, 0);
+  EXPECT_EQ(read("deepseek_v3", R"({"q_lora_rank": null})").latent.query_rank, 0);
 }
 
 TEST(HubExperts, TwoNumbersOfExpertsAreRefused) {
@@ -83,13 +129,13 @@ TEST(HubExperts, JoinedOnesAreTold) {
 TEST(HubExperts, WhatTransformersHasNoKeysForIsNotWritten) {
   const auto refusal = [](const char* family, auto change) {
     const TestFolder folder;
-    ModelConfig model = read_hub_model(*hub_family_of(family), HubConfig("{}", "config.json"),
-                                       TaskGiven::No)
-                            .config;
+    ModelConfig model = read(family, "{}");
     model.layers = 4, model.width = 8, model.heads = 2, model.kv_heads = 2, model.ffn_width = 4;
     model.vocabulary = 5, model.context = 4, model.head_width = 0;
     model.experts.experts = 3, model.experts.chosen = 2;
+    model.experts.groups = model.experts.chosen_groups = model.experts.width = 0;
     if (model.experts.shared_width > 0) model.experts.shared_width = 4;
+    model.expert_layers = "1";
     change(model);
     model = with_derived(model);
     const auto shapes = parameter_shapes(model);
@@ -109,13 +155,27 @@ TEST(HubExperts, WhatTransformersHasNoKeysForIsNotWritten) {
   EXPECT_EQ(refusal("qwen2_moe", nothing), "");
   EXPECT_EQ(refusal("qwen3_moe", nothing), "");
   for (const char* family : {"mixtral", "qwen3_moe"})
-    EXPECT_NE(refusal(family, shared).find("has no expert that all tokens read"), std::string::npos);
+    EXPECT_NE(refusal(family, shared).find("has no expert that all tokens read"),
+              std::string::npos);
   EXPECT_NE(refusal("qwen2_moe", [](ModelConfig& c) { c.experts.shared_gate = false; })
                 .find("has a shared expert with a gate"),
             std::string::npos);
   for (const char* family : {"mixtral", "qwen2_moe", "qwen3_moe"})
     EXPECT_NE(refusal(family, [](ModelConfig& c) { c.experts.experts = 0; }).find("num-experts 0"),
               std::string::npos);
+  const auto every_second = [](ModelConfig& c) { c.expert_layers = "2"; };
+  EXPECT_EQ(refusal("qwen3_moe", every_second), "");
+  EXPECT_NE(refusal("mixtral", every_second).find("has moe-layer-freq"), std::string::npos);
+  EXPECT_EQ(refusal("deepseek_v3", nothing), "");
+  EXPECT_EQ(refusal("deepseek_v3", [](ModelConfig& c) { c.expert_layers = "[0]+[1]*3"; }), "");
+  EXPECT_NE(refusal("deepseek_v3", every_second).find("layer 1 has none (moe-layer-freq 2)"),
+            std::string::npos);
+  EXPECT_NE(refusal("deepseek_v3", [](ModelConfig& c) { c.experts.shared_width = 6; })
+                .find("as wide as 4 or several of that"),
+            std::string::npos);
+  EXPECT_NE(refusal("deepseek_v3", [](ModelConfig& c) { c.experts.bias = false; })
+                .find("moe-router-enable-expert-bias"),
+            std::string::npos);
   EXPECT_NE(refusal("qwen3_moe", [](ModelConfig& c) { c.window = 3, c.global_every = 2; })
                 .find("global-every"),
             std::string::npos);

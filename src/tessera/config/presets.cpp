@@ -126,6 +126,8 @@ constexpr Preset kPresets[] = {
      published_presets::llama_70b, "arXiv 2307.09288", 70e9},
     {"mixtral-8x7b", "Mixtral as published: 32 layers of 8 experts, width 4096",
      published_presets::mixtral_8x7b, "arXiv 2401.04088", 46.7e9},
+    {"deepseek-v3", "DeepSeek-V3 as published: 61 layers, 58 of them of 256 experts, width 7168",
+     published_presets::deepseek_v3, "arXiv 2412.19437", 671e9},
     {"pangu-alpha-2.6b", "PanGu-alpha as published: 31 layers and the query layer, width 2560",
      published_presets::pangu_alpha_2_6b, kPangu, 2.6e9},
     {"pangu-alpha-13b", "PanGu-alpha as published: 40 layers and the query layer, width 5120",

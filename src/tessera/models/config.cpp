@@ -21,15 +21,19 @@ void check_weight_sizes(const ModelConfig& c) {
     layers += stack.layers;
     attentions += stack.layers * stack.attentions;
   }
+  const std::int64_t read = std::max({c.width, c.latent.query_rank, c.latent.kv_rank});
   std::int64_t sum =
-      c.head_width == 0
+      c.head_width == 0 && c.latent.kv_rank == 0
           ? size_product({attentions, 4, c.width, c.width, kBytes},
                          "bytes of attention (layers x 4 x width x width x 16)")
-          : size_product({attentions, 4, c.width, c.heads, c.head_width, kBytes},
+          : size_product({attentions, 4, read, c.heads, c.head_dim(), kBytes},
                          "bytes of attention (layers x 4 x width x heads x head-width x 16)");
   const auto add = [&](std::initializer_list<std::int64_t> factors, std::string_view what) {
     sum = size_sum(sum, size_product(factors, what), all);
   };
+  if (c.latent.kv_rank > 0)
+    add({attentions, 2, c.width, read, kBytes},
+        "bytes of attention (layers x 2 x width x kv-lora-rank or q-lora-rank x 16)");
   add({layers, 3, c.width, std::max(c.hidden(), c.hidden_of_decoder()), kBytes},
       "bytes of feed-forward layers (layers x 3 x width x ffn-width x 16)");
   if (has_experts(c)) {
@@ -132,7 +136,7 @@ FieldProblems problems(const ModelConfig& c) {
     if (value < 0) out.add({name}, text(name, " is ", value, "; it must not be negative"));
     if (value > 0) positive(name, value);
   }
-  if (c.head_width > 0) {
+  if (c.head_width > 0 || c.latent.kv_rank > 0) {
     // Heads of a width of their own divide nothing.
   } else if (heads && width && c.heads > c.width) {
     out.add({"heads", "width"}, text("heads ", c.heads, " are more than the width ", c.width,

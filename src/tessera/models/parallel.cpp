@@ -209,7 +209,7 @@ FieldProblems problems(const ParallelConfig& c, const ModelConfig& model) {
                    " ", what, "; it can be ", divisors(size)));
   };
   // A size of the model that is wrong by itself is no second problem here.
-  const bool heads = model.heads > 0 && model.width > 0 && model.width % model.heads == 0;
+  const bool heads = model.heads > 0 && model.width > 0 && model.has_whole_heads();
   if (heads) divides(model.heads, "heads");
   if (heads && model.heads_of_decoder() != model.heads)
     divides(model.heads_of_decoder(), "decoder-heads");

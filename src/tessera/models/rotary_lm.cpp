@@ -12,7 +12,7 @@ void complete_rotary(ModelConfig& config) {
 }
 
 void find_rotary_problems(const ModelConfig& c, FieldProblems& problems) {
-  const bool whole = c.head_width > 0 || c.width % c.heads == 0;
+  const bool whole = c.has_whole_heads();
   const auto channels =
       static_cast<std::int64_t>(static_cast<double>(whole ? c.head_dim() : 2) * c.rotary_share);
   if (!(c.rotary_share > 0 && c.rotary_share <= 1) || channels % 2 != 0 || channels == 0) {

@@ -37,8 +37,9 @@ struct LoraConfig {
 /// Linear layers of attention and feed-forward parts, by the last name of their block, and of qkv
 /// and kv also the rows of queries, keys and values apart. all-linear: every one, rows apart.
 inline constexpr std::string_view kAllLinear = "all-linear";
-inline constexpr std::array<std::string_view, 10> kLoraTargets = {
-    "q", "k", "v", "qkv", "kv", "proj", "up", "gate", "down", kAllLinear};
+inline constexpr std::array<std::string_view, 14> kLoraTargets = {
+    "q",    "k",    "v",    "qkv", "kv",   "q_a",  "q_b",
+    "kv_a", "kv_b", "proj", "up",  "gate", "down", kAllLinear};
 inline constexpr std::array<std::string_view, 2> kStandardLoraTargets = {"q", "v"};
 
 /// The parameters of adapters, by their paths.

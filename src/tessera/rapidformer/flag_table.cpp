@@ -156,6 +156,8 @@ constexpr FlagRow kRows[] = {
     same("expert-model-parallel-size", "N", "data parallel devices that share the experts out"),
     // Experts.
     {"num-experts", "N", Read, "num-experts", "", "of each layer; selects family mixtral", true},
+    same("moe-layer-freq", "N|LIST"),
+    same("moe-ffn-hidden-size", "N"),
     same("moe-router-topk", "N"),
     same("moe-router-score-function", "NAME"),
     same("moe-router-pre-softmax", ""),

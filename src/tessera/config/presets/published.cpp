@@ -127,6 +127,25 @@ void mixtral_8x7b(RunConfig& c) {
   c.model.experts = {.experts = 8, .chosen = 2, .balance = 0.02};
 }
 
+/// DeepSeek-AI 2024, arXiv 2412.19437, section 4.2: 14.8 trillion tokens. The batch is the final one:
+/// the paper's grows from 3072 samples in the first 469 billion tokens. Its rate stays at the highest
+/// up to 10 trillion tokens and falls only then; here it falls from the warm-up on. The module that
+/// predicts a second token is left out. Weights have 16 bits, where the paper computes products in 8.
+void deepseek_v3(RunConfig& c) {
+  begin_preset(c, "deepseek_v3", {.layers = 61, .heads = 128, .width = 7168, .context = 4096});
+  c.model.vocabulary = 129'280;
+  c.model.ffn_width = 18'432;
+  c.model.experts.width = 2048;
+  c.model.experts.balance = 1e-4;
+  c.model.expert_layers = "[0]*3+[1]*58";
+  c.model.init_std = 0.006;
+  large(c, 15'360, samples_of(14.8e12, 4096) / 15'360);
+  c.optimizer = {.beta2 = 0.95,
+                 .weight_decay = 0.1,
+                 .schedule = {.lr = 2.2e-4, .min_lr = 2.2e-5, .warmup_steps = 2000}};
+  c.bf16 = true;
+}
+
 /// 512 devices, 8 of them for tensor parallelism, 16 samples on each data parallel rank.
 void pangu_alpha_2_6b(RunConfig& c) {
   pangu_alpha(c, {.layers = 32, .heads = 40, .width = 2560, .context = 1024}, 1024, 1e-4, 1e-6);

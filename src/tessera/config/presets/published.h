@@ -12,6 +12,7 @@ void gpt3_175b(RunConfig& c);
 void llama_7b(RunConfig& c);
 void llama_70b(RunConfig& c);
 void mixtral_8x7b(RunConfig& c);
+void deepseek_v3(RunConfig& c);
 void pangu_alpha_2_6b(RunConfig& c);
 void pangu_alpha_13b(RunConfig& c);
 void pangu_alpha_200b(RunConfig& c);

@@ -8,11 +8,16 @@ namespace tessera {
 
 namespace {
 
-constexpr ReadField kDeepseekV3OwnReads[] = {{"ffn-width"},           {"q-lora-rank"},
-                                             {"kv-lora-rank"},        {"qk-head-dim"},
-                                             {"qk-pos-emb-head-dim"}, {"v-head-dim"}};
+constexpr ReadField kDeepseekV3OwnReads[] = {
+    {"ffn-width", "0 is 8/3 x width, up to a multiple of 4"},
+    {"moe-shared-expert-intermediate-size", "0 is an expert's"},
+    {"q-lora-rank"},
+    {"kv-lora-rank"},
+    {"qk-head-dim"},
+    {"qk-pos-emb-head-dim"},
+    {"v-head-dim"}};
 constexpr auto kDeepseekV3Reads =
-    joined(kDecoderReads, kRopeReads, kExpertReads, kDeepseekV3OwnReads);
+    joined(kDecoderReads, kRopeReads, kRouterReads, kDeepseekV3OwnReads);
 
 void find_deepseek_v3_problems(const ModelConfig& c, FieldProblems& problems) {
   if (c.latent.kv_rank < 1)
@@ -57,7 +62,8 @@ extern constinit const ModelFamily kDeepseekV3 = {
     .complete =
         [](ModelConfig& config) {
           complete_rotary(config);
-          config.head_width = config.latent.rotary_width + config.latent.plain_width;
+          if (config.experts.experts > 0 && config.experts.shared_width == 0)
+            config.experts.shared_width = config.hidden_of_experts();
         },
     .find_problems = find_deepseek_v3_problems,
     .layer = rotary_layer(),

@@ -32,8 +32,7 @@ std::string_view part_of(HubRows rows) {
 /// Rows whose order in B would not be that of one layer there.
 bool are_apart(HubRows rows) {
   return rows == HubRows::PairedQueries || rows == HubRows::PairedKeys ||
-         rows == HubRows::UpperHalf || rows == HubRows::LowerHalf ||
-         rows == HubRows::LatentQueries || rows == HubRows::LatentKeys;
+         rows == HubRows::UpperHalf || rows == HubRows::LowerHalf;
 }
 
 std::string without_end(const std::string& name, std::string_view end) {
