@@ -50,7 +50,7 @@ class PeftAdapters : public testing::TestWithParam<std::string> {
     Bindings in;
     for (const State& state : graph.states()) {
       HostTensor value(graph.type(state.value));
-      if (state.role == Role::Parameter)
+      if (is_of_model(state.role))
         from.read(state.path, {value.data<float>(), static_cast<std::size_t>(value.numel())});
       in.states.emplace(state.path, std::move(value));
     }

@@ -33,6 +33,8 @@ ADAPTERS = {
                                   target_modules=["q_proj", "v_proj", "down_proj"]),
     "gpt2_dora": peft.LoraConfig(task_type="CAUSAL_LM", r=2, lora_alpha=3, use_dora=True, fan_in_fan_out=True,
                                  target_modules=["c_attn", "mlp.c_proj"]),
+    "deepseek_v3": peft.LoraConfig(task_type="CAUSAL_LM", r=3, target_modules=["q_a_proj", "q_b_proj", "kv_a_proj_with_mqa",
+                                                                               "kv_b_proj", "o_proj"]),
     "gpt2_tags": peft.LoraConfig(task_type="TOKEN_CLS", r=3, target_modules=["c_attn"], fan_in_fan_out=True),
 }
 
@@ -54,7 +56,8 @@ def write(name):
     generator = torch.Generator().manual_seed(sum(name.encode()))
     with families.InDouble():
         model = families.without_rows_of_padding(
-            model_class.from_pretrained(GOLDEN / models / base, attn_implementation="eager").double())
+            model_class.from_pretrained(GOLDEN / models / base, attn_implementation="eager",
+                                        experts_implementation="eager").double())
         adapted = peft.get_peft_model(model, ADAPTERS[name], autocast_adapter_dtype=False).double().train()
         with torch.no_grad():
             for key, value in adapted.named_parameters():
