@@ -23,6 +23,7 @@ ModelConfig zero_model(const std::string& family, std::int64_t vocabulary) {
   c.width = 64;
   c.context = 16;
   c.vocabulary = vocabulary;
+  if (reads_field(c, "num-experts")) c.experts = {.experts = 3, .chosen = 2};
   return c;
 }
 
@@ -206,6 +207,8 @@ TEST(Traffic, ARunSendsWhatThePlanSays) {
   ParallelConfig grouped = zero(4, 3, 2);
   grouped.shard_size = 2;
   grouped.shard_threshold = 2048;
+  ParallelConfig of_experts = zero(4, 3, 2);
+  of_experts.experts = 2;
   const MeshRun runs[] = {{"groups", "gpt2", grouped},
                           {"dp2", "gpt2", zero(2, 0)},
                           {"zero1", "llama", zero(3, 1)},
@@ -213,7 +216,9 @@ TEST(Traffic, ARunSendsWhatThePlanSays) {
                           {"zero3", "llama", zero(3, 3, 2)},
                           {"tp2", "llama", {.devices = 2, .tensor = 2}},
                           {"tp2 sp", "gpt2", {.devices = 2, .tensor = 2, .sequence = true}},
-                          {"dp2 cp2 tp2", "gpt2", cube}};
+                          {"dp2 cp2 tp2", "gpt2", cube},
+                          {"ep2 dp2 zero3", "mixtral", of_experts},
+                          {"ep2 tp2", "mixtral", {.devices = 4, .tensor = 2, .experts = 2}}};
   for (const MeshRun& run : runs) {
     SCOPED_TRACE(run.name);
     std::mutex mutex;
