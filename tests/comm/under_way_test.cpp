@@ -46,7 +46,7 @@ struct Call {
     std::vector<const void*> ins;
     for (int r = 0; r < n; ++r) all.push_back(operand(c, n, r, id));
     for (const Bytes& bytes : all) ins.push_back(bytes.data());
-    backend::work(c, me, ins, expected.data());
+    backend::work(c, me, ins, expected.data(), nullptr);
     in = all[static_cast<std::size_t>(me)];
     from = in.data();
     if (!in_its_place) return;

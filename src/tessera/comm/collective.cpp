@@ -82,6 +82,9 @@ std::string to_text(const Collective& c) {
   if (c.kind == CollectiveKind::Broadcast || c.kind == CollectiveKind::Recv)
     out += text(" from member ", c.peer);
   if (c.kind == CollectiveKind::Send) out += text(" to member ", c.peer);
+  if (c.rows.choices > 0)
+    out += text(" of rows chosen by ", c.rows.choices, " ids each, ", c.rows.per_member,
+                " of a member");
   return out;
 }
 
@@ -121,6 +124,23 @@ std::int64_t bytes_sent(const Collective& c, int ranks) {
   return 0;
 }
 
+std::int64_t bytes_sent(const Collective& c, int ranks, int rank, const std::int32_t* ids) {
+  const ChosenRows& rows = c.rows;
+  if (rows.choices == 0) return bytes_sent(c, ranks);
+  const std::int64_t of_chunk = (c.whole[0] + ranks - 1) / ranks * (rows.count / c.whole[0]);
+  std::int64_t sent = 0;
+  const bool gathers = c.kind == CollectiveKind::AllGather;
+  for (std::int64_t i = 0; i < rows.count; ++i) {
+    // Of the rows that it has it sends those that others want; of others' rows, its parts of sums.
+    const bool own = i / of_chunk == rank;
+    const std::int32_t* const chosen = ids + i * rows.choices;
+    if (!gathers) sent += !own && rows.has(chosen, rank) ? 1 : 0;
+    for (int j = 0; gathers && own && j < ranks; ++j)
+      sent += j != rank && rows.has(chosen, j) ? 1 : 0;
+  }
+  return sent * (whole_bytes(c) / rows.count);
+}
+
 void validate(const Collective& c, int ranks) {
   const auto is_dim = [&](int dim) { return dim >= 0 && dim < c.whole.ndim(); };
   const bool has_peer = c.kind == CollectiveKind::Broadcast || c.kind == CollectiveKind::Send ||
@@ -129,6 +149,14 @@ void validate(const Collective& c, int ranks) {
   check(!scatters(c.kind) || is_dim(c.scatter), c, " '", c.name, "': no such dim");
   check(c.kind != CollectiveKind::AllToAll || c.gather != c.scatter, c, " '", c.name,
         "': one dim twice");
+  const bool chosen_first = c.kind == CollectiveKind::AllGather ? c.gather == 0
+                            : c.kind == CollectiveKind::ReduceScatter
+                                ? c.scatter == 0 && combining(c.monoid) == Monoid::Sum
+                                : false;
+  check(c.rows.choices == 0 ||
+            (chosen_first && c.rows.per_member > 0 && c.rows.count > 0 &&
+             c.rows.count % c.whole[0] == 0 && c.whole.numel() % c.rows.count == 0),
+        c, " '", c.name, "': rows are chosen in all_gather and sums of reduce_scatter along dim 0");
   check(!has_peer || (c.peer >= 0 && c.peer < ranks), c, " '", c.name, "': the group has ", ranks,
         " members");
   if (!reduces(c.kind)) return;

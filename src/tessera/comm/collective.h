@@ -25,6 +25,24 @@ constexpr int kNumCollectiveKinds = 8;
 /// "all_reduce", "all_gather", ...
 std::string_view to_text(CollectiveKind kind);
 
+/// Of which rows of `whole` a member has a use: each row has `choices` ids, of which member i looks
+/// after those from i x per_member on, `per_member` of them; another id is nobody's. The ids [count,
+/// choices] of i32 are handed over with the call, the same ones on all members.
+struct ChosenRows {
+  std::int64_t choices = 0;  // 0: of all
+  std::int64_t per_member = 0;
+  std::int64_t count = 0;  // rows of `whole`, so many elements each as fill it
+
+  /// Whether a row with these ids is of use to the member.
+  bool has(const std::int32_t* ids, int member) const {
+    const std::int64_t first = member * per_member;
+    for (std::int64_t i = 0; i < choices; ++i)
+      if (ids[i] >= first && ids[i] < first + per_member) return true;
+    return false;
+  }
+  friend bool operator==(const ChosenRows&, const ChosenRows&) = default;
+};
+
 /// One call. Tensors are dense and row-major. `whole` is the larger side; the smaller side has the
 /// `gather` or the `scatter` dim cut into chunks of ceil(size / ranks), as shards are (chunks of
 /// one axis; several axes of a dim are gathered one by one, the last first). Padding beyond the
@@ -39,6 +57,10 @@ std::string_view to_text(CollectiveKind kind);
 /// send            whole, to `peer`
 /// recv                                     whole, from `peer`
 ///
+/// With chosen rows, along dim 0: all_gather writes the member's own rows and those that are of use to
+/// it, and zeros in place of others; reduce_scatter adds up those of members to whom a row is of use, and takes
+/// others' for zeros. Only these rows travel.
+///
 /// Memory: `in` and `out` do not overlap, but may be the same in all_reduce and broadcast, and in
 /// an all_gather over the outermost dim `in` may be its part of `out`.
 struct Collective {
@@ -50,6 +72,7 @@ struct Collective {
   int peer = -1;  // index in the group
   Shape whole;
   std::string name;  // what it is for, in messages; need not be the same on all ranks
+  ChosenRows rows = {};
 
   static Collective all_reduce(DType dtype, const Shape& whole, Monoid monoid, std::string name);
   static Collective all_gather(DType dtype, const Shape& whole, int dim, std::string name);
@@ -77,6 +100,9 @@ std::int64_t out_bytes(const Collective& c, int ranks);
 ///   all_to_all (n-1) of the pieces that two ranks exchange; broadcast (n-1) B / n (a pipeline's
 ///   mean; rounded down); send B; recv and barrier 0.
 std::int64_t bytes_sent(const Collective& c, int ranks);
+
+/// The same with chosen rows, of member `rank`: those that these ids say; `c` alone says the most.
+std::int64_t bytes_sent(const Collective& c, int ranks, int rank, const std::int32_t* ids);
 
 /// Errors: dims, peers or dtypes that the kind does not admit, among `ranks` ranks.
 void validate(const Collective& c, int ranks);

@@ -27,7 +27,7 @@ Ticket& Ticket::operator=(Ticket&& other) noexcept {
   if (this == &other) return *this;
   if (owner != nullptr) owner->drop(*this);
   owner = std::exchange(other.owner, nullptr);
-  collective = other.collective, out = other.out, number = other.number;
+  collective = other.collective, out = other.out, ids = other.ids, number = other.number;
   return *this;
 }
 
@@ -35,13 +35,16 @@ Ticket::~Ticket() {
   if (owner != nullptr) owner->drop(*this);
 }
 
-Ticket Communicator::start(const Collective& c, const void* in, void* out) {
+Ticket Communicator::start(const Collective& c, const void* in, void* out,
+                           const std::int32_t* ids) {
   validate(c, size());
+  check((c.rows.choices > 0) == (ids != nullptr), c, " '", c.name, "': ids and chosen rows go ",
+        "together");
   check(c.kind == CollectiveKind::Send || c.kind == CollectiveKind::Recv ||
             memory_allowed(c, size(), index_, in, out),
         c, " '", c.name, "': operand and result overlap");
   Ticket ticket;
-  ticket.collective = &c, ticket.out = out;
+  ticket.collective = &c, ticket.out = out, ticket.ids = ids;
   switch (c.kind) {
     case CollectiveKind::Send: start_send(ticket, in); break;
     case CollectiveKind::Recv: start_recv(ticket); break;
@@ -50,7 +53,7 @@ Ticket Communicator::start(const Collective& c, const void* in, void* out) {
   ticket.owner = this;
   Count& count = counts_[static_cast<std::size_t>(c.kind)];
   ++count.calls;
-  count.bytes += bytes_sent(c, size());
+  count.bytes += bytes_sent(c, size(), index_, ids);
   return ticket;
 }
 
@@ -72,8 +75,9 @@ void Communicator::drop(Ticket& ticket) noexcept {
   }
 }
 
-void Communicator::run(const Collective& collective, const void* in, void* out) {
-  Ticket ticket = start(collective, in, out);
+void Communicator::run(const Collective& collective, const void* in, void* out,
+                       const std::int32_t* ids) {
+  Ticket ticket = start(collective, in, out, ids);
   wait(ticket);
 }
 

@@ -36,13 +36,14 @@ class Ticket {
   Communicator* owner = nullptr;  // null: nothing is under way
   const Collective* collective = nullptr;
   void* out = nullptr;
-  std::uint64_t number = 0;  // for the backend
+  const std::int32_t* ids = nullptr;  // of Collective::rows
+  std::uint64_t number = 0;           // for the backend
 };
 
 /// Calls of one rank on one group, counted when a call starts.
 struct Count {
   std::int64_t calls = 0;
-  std::int64_t bytes = 0;  // bytes_sent() of the calls
+  std::int64_t bytes = 0;  // bytes_sent() of the calls, with their ids
   friend bool operator==(const Count&, const Count&) = default;
 };
 using Counts = std::array<Count, kNumCollectiveKinds>;  // by CollectiveKind
@@ -106,15 +107,17 @@ class Communicator {
     return make();
   }
 
-  /// Begins a call; `collective`, `in` and `out` stay as they are until wait, and what it writes is
+  /// Begins a call; `collective`, `in`, `ids` and `out` stay as they are until wait, and what it writes is
   /// no part of another call under way. Where groups cross, calls on them start in an order that
   /// all ranks share.
-  Ticket start(const Collective& collective, const void* in, void* out);
+  Ticket start(const Collective& collective, const void* in, void* out,
+               const std::int32_t* ids = nullptr);
   /// Ends it: `out` is there, `in` may be written. A collective ends with all that were started
   /// before it on its group; tickets may be waited for in any order, also other ones on other
   /// ranks. Receives of one channel end in the order in which they were started.
   void wait(Ticket& ticket);
-  void run(const Collective& collective, const void* in, void* out);
+  void run(const Collective& collective, const void* in, void* out,
+           const std::int32_t* ids = nullptr);
 
  protected:
   friend class Ticket;

@@ -23,6 +23,7 @@ std::uint64_t signature(const Collective& c) {
   mix(static_cast<int>(c.kind) | static_cast<int>(c.dtype) << 8 | static_cast<int>(c.monoid) << 16);
   mix(c.gather), mix(c.scatter), mix(c.peer), mix(c.whole.ndim());
   for (const std::int64_t size : c.whole) mix(size);
+  mix(c.rows.choices), mix(c.rows.per_member), mix(c.rows.count);
   return h;
 }
 

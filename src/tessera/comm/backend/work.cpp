@@ -2,10 +2,12 @@
 
 #include "tessera/comm/backend/parts.h"
 #include "tessera/comm/backend/reduce.h"
+#include "tessera/comm/backend/rows.h"
 
 namespace tessera::backend {
 
-void work(const Collective& c, int me, std::span<const void* const> ins, void* out) {
+void work(const Collective& c, int me, std::span<const void* const> ins, void* out,
+          const std::int32_t* ids) {
   const int n = static_cast<int>(ins.size()), bytes = size_of(c.dtype);
   const std::span<void* const> outs(&out, 1);
   // Each rank begins with its own part and goes on to the next rank's, so that they do not all read
@@ -13,6 +15,7 @@ void work(const Collective& c, int me, std::span<const void* const> ins, void* o
   const auto each_peer = [&](const auto& visit) {
     for (int k = 0; k < n; ++k) visit((me + k) % n, ins[static_cast<std::size_t>((me + k) % n)]);
   };
+  if (c.rows.choices > 0) return work_on_rows(c, me, ins, out, ids);
   switch (c.kind) {
     case CollectiveKind::AllReduce:
       return reduce(c.dtype, c.monoid, ins, 0, outs, 0, c.whole.numel());

@@ -19,7 +19,7 @@ Collectives::Collectives(World& world, LocalGroup& shared, int index)
       ins_(shared.members.size()),
       outs_(shared.members.size()) {}
 
-Number Collectives::start(const Collective& c, const void* in, void* out) {
+Number Collectives::start(const Collective& c, const void* in, void* out, const std::int32_t* ids) {
   const Number number = started_ + 1;
   Place& place = waiting_.place();
   place.enter(shared_.group, c, number);
@@ -28,7 +28,7 @@ Number Collectives::start(const Collective& c, const void* in, void* out) {
   try {
     if (number - ended_ > kInFlight) end(number - kInFlight);
     await_place(c, number);
-    post(c, in, out);
+    post(c, in, out, ids);
     do_shares(number);
   } catch (...) {
     withdraw(number);
@@ -76,7 +76,7 @@ void Collectives::await_place(const Collective& c, Number number) {
   }
 }
 
-void Collectives::post(const Collective& c, const void* in, void* out) {
+void Collectives::post(const Collective& c, const void* in, void* out, const std::int32_t* ids) {
   const Number number = ++started_;
   const std::int64_t bytes = in_bytes(c, size());
   const bool small = bytes <= Post::kInline;
@@ -85,7 +85,7 @@ void Collectives::post(const Collective& c, const void* in, void* out) {
   if (small && bytes > 0 && (c.kind != CollectiveKind::Broadcast || c.peer == index_)) {
     std::memcpy(post.small.data(), in, static_cast<std::size_t>(bytes));
   }
-  calls_[number % kInFlight] = {&c, small};
+  calls_[number % kInFlight] = {&c, ids, small};
   post.arrived.store(number, std::memory_order_release);
 }
 
@@ -223,7 +223,7 @@ void Collectives::work(const Call& call, Number number) {
     const backend::Span mine = backend::share(c.whole.numel(), size(), index_);
     backend::reduce(c.dtype, c.monoid, ins_, mine.begin, outs_, mine.begin, mine.end - mine.begin);
   } else {
-    backend::work(c, index_, ins_, outs_[static_cast<std::size_t>(index_)]);
+    backend::work(c, index_, ins_, outs_[static_cast<std::size_t>(index_)], call.ids);
   }
   member(index_).done.store(number, std::memory_order_release);
 }

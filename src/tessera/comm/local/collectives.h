@@ -18,7 +18,7 @@ class alignas(kCacheLine) Collectives {
   Collectives(World& world, LocalGroup& shared, int index);
 
   /// Posts a call, and does what can be done at once. Gives its number.
-  Number start(const Collective& c, const void* in, void* out);
+  Number start(const Collective& c, const void* in, void* out, const std::int32_t* ids);
   /// Ends call `number` and all before it.
   void wait(Number number);
   /// Ends a call that is not waited for: afterwards nobody touches its memory.
@@ -31,12 +31,13 @@ class alignas(kCacheLine) Collectives {
   static constexpr auto kInFlight = static_cast<Number>(Communicator::kInFlight);
   struct Call {
     const Collective* collective = nullptr;
+    const std::int32_t* ids = nullptr;
     bool small = false;
   };
 
   void require_kept(const Collective& c, Number number) const;
   void await_place(const Collective& c, Number number);
-  void post(const Collective& c, const void* in, void* out);
+  void post(const Collective& c, const void* in, void* out, const std::int32_t* ids);
   void end(Number last);
   void await_done(const Collective& c, Number number);
   void withdraw(Number number) noexcept;

@@ -18,7 +18,7 @@ std::unique_ptr<Communicator> LocalCommunicator::join(const Group& group) {
 }
 
 void LocalCommunicator::start_collective(Ticket& ticket, const void* in) {
-  ticket.number = collectives_.start(*ticket.collective, in, ticket.out);
+  ticket.number = collectives_.start(*ticket.collective, in, ticket.out, ticket.ids);
 }
 
 void LocalCommunicator::wait_collective(Ticket& ticket) { collectives_.wait(ticket.number); }

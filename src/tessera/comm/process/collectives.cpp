@@ -21,6 +21,7 @@ void ProcessCommunicator::start_collective(Ticket& ticket, const void* in) {
   await_all(c, number, call.messages.requests, call.messages.members);
   ++calls_.started;
   call.owner = this, call.collective = &c, call.in = in, call.out = ticket.out;
+  call.ids = ticket.ids;
   call.small = in_bytes(c, size()) <= Letter::kInline;
   call.mine.header.fill(c, group(), id_, number, world_.step());
   world_.under_way().add(call);
@@ -118,10 +119,13 @@ void ProcessCommunicator::end_work(Underway& call) {
       const auto i = static_cast<std::size_t>(j);
       ins_[i] = j == rank() ? call.in : call.letters[i].small.data();
     }
-    backend::work(c, rank(), ins_, call.out);
+    backend::work(c, rank(), ins_, call.out, call.ids);
   } else {
     number_ = number;
-    move_data(c, call.in, call.out);
+    if (c.rows.choices > 0)
+      move_rows(c, call.in, call.out, call.ids);
+    else
+      move_data(c, call.in, call.out);
   }
 }
 

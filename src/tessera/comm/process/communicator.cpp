@@ -15,6 +15,7 @@ ProcessCommunicator::ProcessCommunicator(World& world, const Group& group, int i
       id_(id_of(group)),
       calls_(world.under_way().of_group(id_, group)),
       ins_(group.ranks.size()),
+      taken_(group.ranks.size()),
       outgoing_(group.ranks.size()),
       incoming_(group.ranks.size()) {
   for (Slot& slot : slots_) slot.reserve(2 * group.ranks.size());

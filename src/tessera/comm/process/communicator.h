@@ -90,6 +90,7 @@ class ProcessCommunicator final : public Communicator {
   };
   static Flow flow(const backend::Part& part, backend::Side backend::Part::*side);
   void move_data(const Collective& c, const void* in, void* out);
+  void move_rows(const Collective& c, const void* in, void* out, const std::int32_t* ids);
   void all_reduce(const Collective& c, const void* in, void* out);
   void broadcast(const Collective& c, const void* in, void* out);
   void all_gather(const Collective& c, const void* in, void* out);
@@ -132,6 +133,7 @@ class ProcessCommunicator final : public Communicator {
   Number number_ = 0;          // of the large call that is being ended
   std::array<Slot, 4> slots_;  // two segments in each of two phases
   std::vector<const void*> ins_;
+  std::vector<std::int64_t> taken_;  // rows of each member
   std::vector<Flow> outgoing_, incoming_;
   Clock::time_point saw_end_;  // of the rank that is awaited
 };

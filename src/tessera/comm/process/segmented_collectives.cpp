@@ -39,7 +39,7 @@ std::byte* at(void* memory, std::int64_t element, int bytes) {
 void ProcessCommunicator::move_data(const Collective& c, const void* in, void* out) {
   if (size() == 1) {
     ins_[0] = in;
-    return backend::work(c, 0, ins_, out);
+    return backend::work(c, 0, ins_, out, nullptr);
   }
   // Two phases with two segments each, to and from every member.
   const auto staged = static_cast<std::size_t>(segment_elements(c) * size_of(c.dtype));

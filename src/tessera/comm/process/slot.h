@@ -49,6 +49,7 @@ struct Underway {
   const Collective* collective = nullptr;
   const void* in = nullptr;
   void* out = nullptr;
+  const std::int32_t* ids = nullptr;
   bool small = false;
   Letter mine;
   std::vector<Letter> letters;  // by member
