@@ -22,6 +22,7 @@
 #include "tessera/passes/add_uses.h"
 #include "tessera/passes/advance.h"
 #include "tessera/passes/bucket.h"
+#include "tessera/passes/dispatch.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/merge_pads.h"
 #include "tessera/passes/offload.h"
@@ -87,6 +88,7 @@ std::string partitioned(const Graph& graph, const TextSetup& setup) {
     Program program = partition(placed, order, stage, setup.machine);
     if (setup.pass == "ring_attention") program = ring_attention(std::move(program), {1});
     if (setup.pass == "bucket") program = bucket(std::move(program), setup.strategy.buckets);
+    if (setup.pass == "dispatch") program = dispatch(std::move(program));
     if (setup.pass == "strips") program = strips(std::move(program), {1, 1, 2});
     if (setup.pass == "advance") program = advance(std::move(program));
     if (setup.pass == "copy_beside") program = copy_beside(std::move(program));
@@ -109,7 +111,8 @@ std::string run_pass(const TextSetup& setup, const Graph& graph) {
       return one(add_uses(chunks_placed(graph, setup), setup.strategy.gather));
     if (setup.pass == "propagate") return one(all_placed(graph, setup));
     if (setup.pass == "partition" || setup.pass == "bucket" || setup.pass == "strips" ||
-        setup.pass == "ring_attention" || setup.pass == "advance" || setup.pass == "copy_beside")
+        setup.pass == "ring_attention" || setup.pass == "advance" || setup.pass == "copy_beside" ||
+        setup.pass == "dispatch")
       return partitioned(graph, setup);
   } catch (const Error& error) {
     return text("error: ", error.what(), "\n");

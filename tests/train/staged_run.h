@@ -13,6 +13,7 @@
 #include "tessera/train/programs.h"
 #include "tessera/train/rank_group.h"
 #include "tessera/train/step.h"
+#include "train/sent_bytes.h"
 #include "train/tiny_step.h"
 
 namespace tessera {
@@ -120,7 +121,7 @@ class StagedRun {
       }
     }
     const std::scoped_lock lock(mutex_);  // failures are told one at a time
-    EXPECT_EQ(const_cast<RankGroup&>(group).engine().sent(), planned) << "rank " << rank;
+    expect_sent(const_cast<RankGroup&>(group).engine().sent(), planned, rank);
   }
 
   const Graph& step_;

@@ -10,6 +10,7 @@
 #include "tessera/comm/local.h"
 #include "tessera/plan/traffic.h"
 #include "tessera/train/rank_group.h"
+#include "train/sent_bytes.h"
 #include "train/step_plan.h"
 
 namespace tessera {
@@ -248,7 +249,7 @@ TEST(Traffic, ARunSendsWhatThePlanSays) {
       }
       const std::scoped_lock lock(mutex);  // failures are told one at a time
       EXPECT_GT(bytes_of(planned.begin()->second), 0);
-      EXPECT_EQ(group.engine().sent(), planned) << "rank " << world.rank();
+      expect_sent(group.engine().sent(), planned, world.rank());
     });
   }
 }

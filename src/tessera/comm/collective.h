@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "tessera/tensor/chosen_rows.h"
 #include "tessera/tensor/dtype.h"
 #include "tessera/tensor/shape.h"
 #include "tessera/tensor/sharding.h"
@@ -24,24 +25,6 @@ enum class CollectiveKind : std::uint8_t {
 constexpr int kNumCollectiveKinds = 8;
 /// "all_reduce", "all_gather", ...
 std::string_view to_text(CollectiveKind kind);
-
-/// Of which rows of `whole` a member has a use: each row has `choices` ids, of which member i looks
-/// after those from i x per_member on, `per_member` of them; another id is nobody's. The ids [count,
-/// choices] of i32 are handed over with the call, the same ones on all members.
-struct ChosenRows {
-  std::int64_t choices = 0;  // 0: of all
-  std::int64_t per_member = 0;
-  std::int64_t count = 0;  // rows of `whole`, so many elements each as fill it
-
-  /// Whether a row with these ids is of use to the member.
-  bool has(const std::int32_t* ids, int member) const {
-    const std::int64_t first = member * per_member;
-    for (std::int64_t i = 0; i < choices; ++i)
-      if (ids[i] >= first && ids[i] < first + per_member) return true;
-    return false;
-  }
-  friend bool operator==(const ChosenRows&, const ChosenRows&) = default;
-};
 
 /// One call. Tensors are dense and row-major. `whole` is the larger side; the smaller side has the
 /// `gather` or the `scatter` dim cut into chunks of ceil(size / ranks), as shards are (chunks of

@@ -23,7 +23,7 @@ void check_weight_sizes(const ModelConfig& c) {
   }
   const std::int64_t read = std::max({c.width, c.latent.query_rank, c.latent.kv_rank});
   std::int64_t sum =
-      c.head_width == 0 && c.latent.kv_rank == 0
+      c.head_width == 0 && !c.has_latent_attention()
           ? size_product({attentions, 4, c.width, c.width, kBytes},
                          "bytes of attention (layers x 4 x width x width x 16)")
           : size_product({attentions, 4, read, c.heads, c.head_dim(), kBytes},
@@ -31,7 +31,7 @@ void check_weight_sizes(const ModelConfig& c) {
   const auto add = [&](std::initializer_list<std::int64_t> factors, std::string_view what) {
     sum = size_sum(sum, size_product(factors, what), all);
   };
-  if (c.latent.kv_rank > 0)
+  if (c.has_latent_attention())
     add({attentions, 2, c.width, read, kBytes},
         "bytes of attention (layers x 2 x width x kv-lora-rank or q-lora-rank x 16)");
   add({layers, 3, c.width, std::max(c.hidden(), c.hidden_of_decoder()), kBytes},
@@ -73,6 +73,19 @@ bool is_of_experts(std::string_view target) {
 }
 
 }  // namespace
+
+bool ModelConfig::has_latent_attention() const {
+  return latent.kv_rank > 0 && reads_field(*this, "kv-lora-rank");
+}
+
+std::int64_t ModelConfig::head_dim() const {
+  if (has_latent_attention()) return latent.rotary_width + latent.plain_width;
+  return head_width == 0 ? width / heads : head_width;
+}
+
+bool ModelConfig::has_whole_heads() const {
+  return head_width > 0 || has_latent_attention() || (heads > 0 && width % heads == 0);
+}
 
 ModelConfig with_derived(ModelConfig config) {
   complete(config);
@@ -136,7 +149,7 @@ FieldProblems problems(const ModelConfig& c) {
     if (value < 0) out.add({name}, text(name, " is ", value, "; it must not be negative"));
     if (value > 0) positive(name, value);
   }
-  if (c.head_width > 0 || c.latent.kv_rank > 0) {
+  if (c.head_width > 0 || c.has_latent_attention()) {
     // Heads of a width of their own divide nothing.
   } else if (heads && width && c.heads > c.width) {
     out.add({"heads", "width"}, text("heads ", c.heads, " are more than the width ", c.width,

@@ -118,15 +118,11 @@ struct ModelConfig {
 
   std::int64_t groups() const { return kv_heads == 0 ? heads : kv_heads; }
   double attention_rate() const { return attention_dropout < 0 ? dropout : attention_dropout; }
+  bool has_latent_attention() const;
   /// Of queries and keys.
-  std::int64_t head_dim() const {
-    if (latent.kv_rank > 0) return latent.rotary_width + latent.plain_width;
-    return head_width == 0 ? width / heads : head_width;
-  }
+  std::int64_t head_dim() const;
   /// Whether each head has a whole number of channels.
-  bool has_whole_heads() const {
-    return head_width > 0 || latent.kv_rank > 0 || (heads > 0 && width % heads == 0);
-  }
+  bool has_whole_heads() const;
   std::int64_t embedded() const { return embedding_width == 0 ? width : embedding_width; }
   std::int64_t generator() const {
     return generator_width == 0 ? (width + 3) / 4 : generator_width;

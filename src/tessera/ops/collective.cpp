@@ -120,6 +120,19 @@ constinit const OpDef kAllToAll = moves(
     {{"axes", AttrKind::Text}, {"from", AttrKind::Int}, {"to", AttrKind::Int}, kShapeOfResult},
     told_shape);
 
+constinit const OpDef kDispatch =
+    moves("dispatch",
+          "Joins shards of rows, of others' those with this rank's ids; zeros in their place.",
+          {{"axes", AttrKind::Text}, {"per_rank", AttrKind::Int}, kShapeOfResult}, told_shape);
+
+constinit const OpDef kCombine =
+    moves("combine", "Sums of what ranks with an id of a row hold; each keeps its part of rows.",
+          {{"axes", AttrKind::Text},
+           {"per_rank", AttrKind::Int},
+           {"monoid", AttrKind::Text},
+           kShapeOfResult},
+          told_shape);
+
 constinit const OpDef kPermute =
     moves("permute", "Each rank takes the whole shard of one other rank.",
           {{"axes", AttrKind::Text}, kShapeOfResult}, told_shape);

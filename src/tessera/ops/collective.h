@@ -28,7 +28,13 @@ extern const OpDef kAllReduce;      // partial -> whole
 extern const OpDef kAllGather;      // shards of a dim -> whole
 extern const OpDef kReduceScatter;  // partial -> shards of a dim
 extern const OpDef kAllToAll;       // shards of dim `from` -> shards of dim `to`
-extern const OpDef kPermute;        // each rank takes the shard of one other
+/// As all_gather and reduce_scatter, of dim 0, for ranks that have some groups of rows each: x, ids
+/// [..., k] of i32, whose leading dims are the first ones of the larger side. Ids from i x per_rank
+/// on, per_rank of them, are rank i's; only rows with an id of the receiver, or of the sender of a
+/// part of a sum, are sent. Ids are the same on all of the ranks.
+extern const OpDef kDispatch;  // shards of rows -> those with this rank's ids, zeros, and its own
+extern const OpDef kCombine;   // sums, to which ranks add where they have an id -> shards
+extern const OpDef kPermute;   // each rank takes the shard of one other
 /// A padded shard with a reduction's identity beyond the logical extent in `dims`.
 extern const OpDef kClearPadding;
 

@@ -130,7 +130,7 @@ class RanksInterpreter::Ranks {
       for (const std::size_t member : group) {
         const HostTensor& held = value(member, node.inputs[0]);
         each_element(from, mesh_, how_[member].at, [&](std::int64_t e, std::int64_t w) {
-          if (w < 0) return;
+          if (w < 0 || (node.op == &kCombine && !has_id(node, member, e, held.shape()))) return;
           const bool again = monoid >= 0 && seen[at(w)];
           whole[at(w)] = again
                              ? combine(parse_monoid(std::get<std::string>(node.attrs[at(monoid)])),
@@ -139,11 +139,37 @@ class RanksInterpreter::Ranks {
           seen[at(w)] = true;
         });
       }
+      // Of a row without an id of any rank the sum is 0.
+      const bool empty = node.op == &kCombine && id != deleted_;
+      std::vector<bool> own(whole.size(), node.op != &kDispatch);
+      if (node.op == &kDispatch)
+        each_element(from, mesh_, how_[r].at, [&](std::int64_t, std::int64_t w) {
+          if (w >= 0) own[at(w)] = true;
+        });
       each_element(to, mesh_, how_[r].at, [&](std::int64_t e, std::int64_t w) {
-        if (w >= 0) out.set(e, whole[at(w)]);
+        if (w < 0) return;
+        const bool zero =
+            (empty && !seen[at(w)]) || (!own[at(w)] && !has_id(node, r, e, to.type.shape));
+        out.set(e, zero ? 0 : whole[at(w)]);
       });
       values_[r][at(id)] = {out};
     }
+  }
+
+  /// Of dispatch and combine: whether the row of element `e` of a tensor of this shape has an id of
+  /// the rank.
+  bool has_id(const Node& node, std::size_t rank, std::int64_t e, const Shape& shape) {
+    const HostTensor& ids = value(rank, node.inputs[1]);
+    const std::int64_t choices = ids.shape().back(), rows = ids.numel() / choices,
+                       per_rank = std::get<std::int64_t>(node.attrs[1]),
+                       row = e / (shape.numel() / rows);
+    const std::int64_t first =
+        per_rank * coordinate(mesh_, how_[rank].at, std::get<std::string>(node.attrs[0]));
+    for (std::int64_t i = 0; i < choices; ++i) {
+      const auto one = static_cast<std::int64_t>(ids.at(row * choices + i));
+      if (one >= first && one < first + per_rank) return true;
+    }
+    return false;
   }
 
   /// The ranks that differ from `rank` along `axes` only, row by row.

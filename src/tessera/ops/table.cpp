@@ -29,7 +29,7 @@ constinit const std::array kOps = {
     &kBatch, &kState, &kSlot, &kReceive, &kConstant, &kPack,
     // where a value lies
     &kReshard, &kUse, &kShard, &kMarkPartial, &kCopy, &kAllReduce, &kAllGather, &kReduceScatter,
-    &kAllToAll, &kPermute, &kClearPadding, &kBucket,
+    &kDispatch, &kCombine, &kAllToAll, &kPermute, &kClearPadding, &kBucket,
     // elementwise
     &kAdd, &kSub, &kMul, &kDiv, &kMaximum, &kMinimum, &kPower, &kNegate, &kExp, &kLog, &kSqrt,
     &kRsqrt, &kTanh, &kErf, &kCos, &kAbs, &kSigmoid, &kIdentity, &kWholeBatch, &kStopGradient,

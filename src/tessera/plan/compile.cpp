@@ -13,6 +13,7 @@
 #include "tessera/passes/add_uses.h"
 #include "tessera/passes/advance.h"
 #include "tessera/passes/bucket.h"
+#include "tessera/passes/dispatch.h"
 #include "tessera/passes/fuse.h"
 #include "tessera/passes/merge_pads.h"
 #include "tessera/passes/offload.h"
@@ -263,6 +264,8 @@ class RankPlan {
   void add(const std::string& name, Program program, const InputRanges& ranges) {
     const Passes pass = passes(name);
     const auto local = options_.keeps_local ? std::make_shared<const Program>(program) : nullptr;
+    if (options_.optimize.dispatch)
+      program = pass("dispatch", [&] { return dispatch(std::move(program)); });
     if (options_.optimize.strips)
       program = pass("strips", [&] { return strips(std::move(program), options_.strips); });
     if (options_.optimize.advance)

@@ -39,6 +39,7 @@ struct PassGraph {
 /// but for rounding.
 struct Optimizations {
   bool simplify = true;        // useless and repeated nodes go, constants are folded
+  bool dispatch = true;        // of rows of experts, ranks send each other those that are read
   bool strips = true;          // of wide values, as logits are, only some rows are there at a time
   bool advance = true;         // sums of squares of gradients, where these are in the caches
   bool fuse = true;            // several ops are one pass over memory
@@ -46,7 +47,7 @@ struct Optimizations {
   bool shares_buffers = true;  // views lie in their operand, and ops work in place
   bool vendor_kernels = true;  // as Plan::vendor_kernels
 
-  static Optimizations all(bool on) { return {on, on, on, on, on, on, on}; }
+  static Optimizations all(bool on) { return {on, on, on, on, on, on, on, on}; }
 };
 
 class PassCheck;

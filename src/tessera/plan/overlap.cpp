@@ -63,7 +63,10 @@ class Overlap {
       if (in == out && !in_place) continue;
       const ValueId from = source(r, node.inputs[0]);
       const bool lies_there = in_place && from == node.inputs[0];
-      busy = {ready(r, from, lies_there), deadline[{id, 0}]};
+      std::int32_t first = ready(r, from, lies_there);
+      for (const ValueId ids : std::span(node.inputs).subspan(1))
+        first = std::max(first, ready(r, source(r, ids), false));
+      busy = {first, std::max(first, deadline[{id, 0}])};
       if (!in_place) (out > in ? growing : shrinking).push_back(&busy);
     }
     start_one_ahead(growing, time_.begins[at(r)]);

@@ -43,8 +43,9 @@ double price(const Call& call, const Mesh& mesh, const Machine& machine) {
   std::int64_t group = 1;
   for (const AxisSpan& span : spans) group *= span.size;
   const auto ranks = static_cast<int>(group);
-  const std::int64_t bytes = bytes_sent(transfer.collective, ranks);
-  return machine.move_seconds(spans, static_cast<double>(bytes), steps_of(transfer, ranks));
+  const double bytes = static_cast<double>(bytes_sent(transfer.collective, ranks)) *
+                       mean_share(transfer.collective.rows, ranks);
+  return machine.move_seconds(spans, bytes, steps_of(transfer, ranks));
 }
 
 double step_seconds(const ProgramPlan& program, const Mesh& mesh, const Machine& machine) {

@@ -109,6 +109,15 @@ Call RankShards::transfer(const Graph& graph, NodeId id) const {
     Shape whole = from.type.shape;
     whole[dim("from")] = to.type.shape[dim("from")];
     out.collective = Collective::all_to_all(dtype, whole, dim("from"), dim("to"), name);
+  } else if (node.op == &kDispatch || node.op == &kCombine) {
+    const TensorType& ids = graph.type(node.inputs[1]);
+    const bool gathers = node.op == &kDispatch;
+    out.collective = gathers
+                         ? Collective::all_gather(dtype, to.type.shape, 0, name)
+                         : Collective::reduce_scatter(dtype, from.type.shape, 0, Monoid::Sum, name);
+    out.collective.rows = {ids.shape.back(), op.integer("per_rank"),
+                           ids.shape.numel() / ids.shape.back()};
+    call.types = CallTypes{node.attrs, {from.type, ids}, {to.type}};
   } else {
     check(node.op == &kPermute, node.op->name, " is not a transfer");
     out.collective = Collective::send(dtype, from.type.shape, receiver(from, to, out.axes), name);

@@ -76,7 +76,9 @@ struct Executor::Ready {
 
   void start(UnderWay& mine) const {
     void* const out = outs.empty() ? nullptr : outs[0];
-    mine.sent = group->start(transfer->collective, ins.empty() ? nullptr : ins[0], out);
+    const void* const ids = ins.size() > 1 ? ins[1] : nullptr;
+    mine.sent = group->start(transfer->collective, ins.empty() ? nullptr : ins[0], out,
+                             static_cast<const std::int32_t*>(ids));
     if (receive.kind == CollectiveKind::Recv) mine.received = group->start(receive, nullptr, out);
   }
 

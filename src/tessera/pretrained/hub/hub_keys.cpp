@@ -237,7 +237,7 @@ std::vector<NamedSize> sizes_of(HubKeys keys, const HubConfig& config) {
 /// Every size and rate that follows from others is written out.
 ModelConfig written_out(ModelConfig model) {
   model.kv_heads = model.groups();
-  if (model.latent.kv_rank == 0) model.head_width = model.head_dim();
+  if (!model.has_latent_attention()) model.head_width = model.head_dim();
   model.ffn_width = model.hidden();
   model.embedding_width = model.embedded();
   model.decoder_layers = model.decoder();
