@@ -139,7 +139,7 @@ std::string sent_text(const MeshReport& mesh) {
     all += bytes;
     along.push_back(text(bytes_text(bytes), " along ", axes));
   }
-  return text(bytes_text(all), " a step by ",
+  return text(mesh.sends_chosen_rows ? "up to " : "", bytes_text(all), " a step by ",
               mesh.stages == 1 ? "each device" : text("a device of stage ", mesh.stage), ": ",
               join(along));
 }

@@ -5,7 +5,6 @@
 #include <string>
 #include <string_view>
 
-#include "tessera/tensor/chosen_rows.h"
 #include "tessera/tensor/dtype.h"
 #include "tessera/tensor/shape.h"
 #include "tessera/tensor/sharding.h"

@@ -12,7 +12,6 @@
 #include "tessera/ops/reduce.h"
 #include "tessera/ops/shape_ops.h"
 #include "tessera/passes/rewrite.h"
-#include "tessera/tensor/chosen_rows.h"
 
 namespace tessera {
 
@@ -21,7 +20,7 @@ namespace {
 constexpr double kMostRows = 0.9;         // of all, in the mean
 constexpr std::int64_t kLeastBytes = 64;  // of a row
 
-using Axes = std::vector<std::string>;
+using AxisNames = std::vector<std::string>;
 
 /// By which ids rows are read, and how many groups a rank has.
 struct RowUse {
@@ -66,7 +65,7 @@ class Dispatch {
     const bool gathers = node.op == &kAllGather, sums = node.op == &kReduceScatter;
     if ((!gathers && !sums) || std::get<std::int64_t>(node.attrs[1]) != 0) return std::nullopt;
     if (sums && std::get<std::string>(node.attrs[2]) != to_text(Monoid::Sum)) return std::nullopt;
-    const Axes axes = split(std::get<std::string>(node.attrs[0]), '.');
+    const AxisNames axes = split(std::get<std::string>(node.attrs[0]), '.');
     const ValueId all = gathers ? ValueId{id, 0} : node.inputs[0];
     const std::optional<RowUse> use = gathers ? read_by(all, axes) : made_by(all, axes);
     if (!use || !is_whole(use->ids, axes)) return std::nullopt;
@@ -81,19 +80,19 @@ class Dispatch {
     return use;
   }
 
-  bool is_whole(ValueId v, const Axes& axes) const {
+  bool is_whole(ValueId v, const AxisNames& axes) const {
     const Sharding& sharding = graph_.result(v).placement->sharding;
     for (const std::string& axis : axes)
       if (sharding.dim_of(axis) >= 0) return false;
     return sharding.partial.empty();
   }
 
-  bool cuts_groups(ValueId groups, const Axes& axes) const {
+  bool cuts_groups(ValueId groups, const AxisNames& axes) const {
     return graph_.result(groups).placement->sharding.dims[0] == axes;
   }
 
   /// By which products alone rows are read; nothing where others read them.
-  std::optional<RowUse> read_by(ValueId rows, const Axes& axes) const {
+  std::optional<RowUse> read_by(ValueId rows, const AxisNames& axes) const {
     std::optional<RowUse> out;
     for (const Output& output : graph_.outputs())
       if (output.value == rows) return std::nullopt;
@@ -116,7 +115,7 @@ class Dispatch {
   }
 
   /// The products of which rows are made, so that those without an id of this rank are zero.
-  std::optional<RowUse> made_by(ValueId rows, const Axes& axes) const {
+  std::optional<RowUse> made_by(ValueId rows, const AxisNames& axes) const {
     const Node& node = graph_.node(rows.node);
     if (node.op == &kGroupedMatmul && cuts_groups(node.inputs[2], axes))
       return RowUse{node.inputs[0], graph_.type(node.inputs[2]).shape[0]};

@@ -183,7 +183,7 @@ constexpr FlagRow kRows[] = {
     {"moe-grouped-gemm", "", Always, "", "", "experts are one product"},
     {"top-k-linear-strategy", "NAME", Only, "", "normal", "routers are linear layers"},
     {"moe-linear-layer-type", "NAME", Only, "", "standard", "experts are linear layers"},
-    {"moe-token-dispatcher-type", "NAME", Only, "", "allgather", "devices gather the tokens of those whose experts they share out"},
+    {"moe-token-dispatcher-type", "NAME", Read, "", "", "allgather, alltoall or flex: a token goes once to each device of its experts"},
     // The model.
     {"num-layers", "N", Same, "layers"},
     {"encoder-num-layers", "N", Same, "layers"},

@@ -165,6 +165,7 @@ void take_experts(AskedRun& run) {
   else if (experts.size() == 1)
     run.flags.set("num-experts", experts, "--num-experts");
   refuse_words(run, "mlp-type", {"standard", "residual"});
+  refuse_words(run, "moe-token-dispatcher-type", {"allgather", "alltoall", "flex"});
   if (const std::string* const type = run.flags.find("mlp-type"))
     run.flags.set("moe-use-residual", {*type == "residual" ? "true" : "false"}, "--mlp-type");
   constexpr const char* kBalancing = "moe-router-load-balancing-type";
@@ -175,8 +176,8 @@ void take_experts(AskedRun& run) {
   if (*balancing == "none") {
     run.flags.set("moe-aux-loss-coeff", {"0"}, source);
   } else if (*balancing == "aux_loss") {
-    run.flags.set("moe-aux-loss-samples",
-                  {text(run.flags.count("micro-batch-size").value_or(1))}, source);
+    run.flags.set("moe-aux-loss-samples", {text(run.flags.count("micro-batch-size").value_or(1))},
+                  source);
   }
 }
 

@@ -137,6 +137,9 @@ MeshReport mesh_report_of(const Compiled& compiled) {
   out.stages = plan.stages;
   out.stage = plan.stage();
   out.sent = requirements_of(plan).sent;
+  for (const RegionPlan& region : plan.program(kTrainProgram).regions)
+    for (const Call& call : region.calls)
+      out.sends_chosen_rows |= call.transfer && call.transfer->collective.rows.choices > 0;
   out.flows = by_class(flows_of(plan.program(kTrainProgram)));
   out.buckets = plan.program(kTrainProgram).buckets;
   if (compiled.placed) out.placements = placements_of(*compiled.placed);

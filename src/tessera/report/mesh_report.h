@@ -31,9 +31,10 @@ struct MeshReport {
   std::int64_t devices = 1;
   int stages = 1, stage = 0;  // of the pipeline; that whose devices send most, as said here
   std::map<std::string, std::int64_t> sent;  // bytes per step of one device, by axes
-  std::vector<FlowClass> flows;              // of a step
-  std::vector<BucketUse> buckets;            // of a step
-  std::vector<PlacedBlocks> placements;      // where they were asked for
+  bool sends_chosen_rows = false;        // of experts: `sent` has the most, as if all were chosen
+  std::vector<FlowClass> flows;          // of a step
+  std::vector<BucketUse> buckets;        // of a step
+  std::vector<PlacedBlocks> placements;  // where they were asked for
 };
 
 MeshReport mesh_report_of(const Compiled& compiled);
