@@ -149,6 +149,21 @@ void ModelUse::add_difference(const ModelUse& with, const ModelUse& without) {
     between[s] += with.between[s] - without.between[s];
 }
 
+namespace {
+
+/// Whether layers take more memory than what they keep less of: at its fullest it has gradients,
+/// not activations.
+bool hides_kept(const ModelUse& again, const ModelUse& without) {
+  constexpr double kMost = 0.75;  // of what is kept less; in full view it is all, but for rounding
+  for (std::size_t s = 0; s < again.layer.size(); ++s) {
+    const StageUse saved = without.layer[s] - again.layer[s];
+    if (saved[StageUse::kPeak] < kMost * saved[StageUse::kKept]) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 const ModelUse* ShortModels::about(const PlanChoice& choice, std::int64_t micro_batches) {
   return added_up(choice, micro_batches, Ranks::TwoWhereWhole);
 }
@@ -177,6 +192,12 @@ const ModelUse* ShortModels::added_up(const PlanChoice& choice, std::int64_t mic
     const ModelUse *a = of_two_ranks(again, micro_batches, ranks),
                    *b = of_two_ranks(without, micro_batches, ranks);
     if (a == nullptr || b == nullptr) return nullptr;
+    if (choice.zero > 0 && ranks == Ranks::TwoWhereWhole && hides_kept(*a, *b)) {
+      again = plain;
+      again.recompute = choice.recompute;
+      a = of_two_ranks(again, micro_batches, ranks), b = of_plain;
+      if (a == nullptr) return nullptr;
+    }
     sum.add_difference(*a, *b);
   }
   for (const OffloadKind& kind : kOffloadKinds) {
