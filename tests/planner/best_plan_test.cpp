@@ -38,7 +38,8 @@ struct Listed {
 
 /// Every value of every knob with every other, as far as it is legal.
 struct Knobs {
-  std::vector<std::int64_t> data = {1}, tensor = {1}, pipeline = {1}, micro_batch = {1};
+  std::vector<std::int64_t> data = {1}, experts = {1}, tensor = {1}, pipeline = {1},
+                            micro_batch = {1};
   std::vector<std::pair<const char*, std::int64_t>> schedules = {{"1f1b", 1}};  // and chunks
   std::vector<std::int64_t> zero = {0};
   std::vector<Recompute> recompute = {Recompute::None};
@@ -71,6 +72,7 @@ std::vector<Listed> all_of(const RunConfig& base, std::int64_t devices, const Kn
     choices = out;
   };
   cross(knobs.data, [](PlanChoice& c, std::int64_t n) { c.data = n; });
+  cross(knobs.experts, [](PlanChoice& c, std::int64_t n) { c.experts = n; });
   cross(knobs.tensor, [](PlanChoice& c, std::int64_t n) { c.tensor = n; });
   cross(knobs.pipeline, [](PlanChoice& c, std::int64_t n) { c.pipeline = n; });
   cross(knobs.micro_batch, [](PlanChoice& c, std::int64_t n) { c.micro_batch_size = n; });
@@ -84,7 +86,7 @@ std::vector<Listed> all_of(const RunConfig& base, std::int64_t devices, const Kn
   for (const PlanChoice& choice : choices) {
     const std::int64_t at_once = choice.data * choice.micro_batch_size;
     if (choice.devices() > devices || base.global_batch_size % at_once != 0) continue;
-    if (choice.zero > 0 && choice.data == 1) continue;
+    if ((choice.zero > 0 && choice.data == 1) || choice.data % choice.experts != 0) continue;
     if (const std::optional<Listed> listed = whole_of(base, choice)) out.push_back(*listed);
   }
   return out;
@@ -128,6 +130,17 @@ const Row kRows[] = {
      and_given({"pipeline-model-parallel-size"}),
      {.data = {4, 8}, .tensor = {1, 2}, .micro_batch = {2, 4, 8}, .zero = {0, 1, 2, 3}},
      {120, 400}},
+    {"experts over some of the devices",
+     {2, 4, 128, 64, 500, 16, "", false, 8},
+     4,
+     and_given({"pipeline-model-parallel-size"}),
+     {.data = {2, 4},
+      .experts = {1, 2, 4},
+      .tensor = {1, 2},
+      .micro_batch = {1, 2, 4},
+      .zero = {0, 1, 2, 3},
+      .recompute = {Recompute::None, Recompute::Elementwise}},
+     {0, 18}},
     {"micro-batches of thousands of samples",
      {2, 2, 32, 16, 40, 4096},
      1,

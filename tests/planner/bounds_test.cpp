@@ -27,6 +27,8 @@ const BoundsCase kBoundsCases[] = {
     {"as many stages as layers", {8, 2, 256, 64, 500, 8}, 8, true, 8},
     {"nothing goes on beside kernels", {6, 2, 128, 32, 500, 8}, 4, false, 3},
     {"kernels hardly take longer than they take to start", {4, 2, 32, 16, 500, 64}, 4, true, 7},
+    {"experts", {4, 2, 64, 32, 500, 8, "", false, 4}, 4, true, 3},
+    {"fewer experts than devices", {4, 2, 256, 32, 500, 16, "", false, 2}, 16, true, 23},
     {"as many devices as samples", {6, 4, 128, 32, 500, 16}, 16, true, 19},
 };
 

@@ -199,6 +199,7 @@ TEST(Planner, WhatAFlagSaysStays) {
       {{{"tensor-model-parallel-size", "2"}}},
       {{{"sequence-parallel", "true"}, {"tensor-model-parallel-size", "2"}}},
       {{{"context-parallel-size", "2"}}},
+      {{{"expert-model-parallel-size", "4"}, {"family", "mixtral"}, {"num-experts", "4"}}},
       {{{"pipeline-model-parallel-size", "3"}}},
       {{{"pipeline-schedule", "zb-v"}}},
       {{{"pipeline-schedule", "gpipe"}}},

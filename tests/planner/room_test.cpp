@@ -27,6 +27,7 @@ const RoomCase kRoomCases[] = {
     {"layers are most of it", {2, 4, 128, 32, 40, 2, "h100-256"}, 4, 5},
     {"words are most of it", {2, 4, 32, 32, 4000, 2, "h100-256"}, 4, 5},
     {"in bf16", {2, 4, 32, 32, 4000, 2, "h100-256", true}, 4, 5},
+    {"experts are most of it", {2, 2, 32, 32, 40, 2, "h100-256", false, 16}, 4, 5},
     {"on a CPU", {2, 2, 64, 32, 96, 4, ""}, 4, 5},
 };
 

@@ -50,9 +50,6 @@ void require_devices(const RunConfig& config) {
 }
 
 PlanQuestion question_of(const RunConfig& config, bool precision) {
-  require(config.parallel.experts == 1, "--auto plans with all experts of a layer on each device: ",
-          "leave expert-model-parallel-size ", config.parallel.experts,
-          " out, or give sizes without --auto");
   require_devices(config);
   PlanQuestion out;
   out.base = config;

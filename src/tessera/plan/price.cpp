@@ -1,5 +1,7 @@
 #include "tessera/plan/price.h"
 
+#include <algorithm>
+
 #include "tessera/ops/operand_floats.h"
 
 namespace tessera {
@@ -31,6 +33,16 @@ int steps_of(const Transfer& transfer, int ranks) {
   return transfer.collective.kind == CollectiveKind::AllReduce ? 2 * steps : steps;
 }
 
+/// What one of so many ranks sends. Among more than the plan was compiled for, dims may be too short
+/// to be cut again: as if others were cut instead, as a plan of all these ranks would.
+std::int64_t bytes_among(const Transfer& transfer, std::int64_t ranks) {
+  const std::int64_t bytes = bytes_sent(transfer.collective, static_cast<int>(ranks));
+  const auto compiled = static_cast<std::int64_t>(transfer.group.size());
+  if (ranks <= compiled || compiled < 2) return bytes;
+  const std::int64_t known = bytes_sent(transfer.collective, static_cast<int>(compiled));
+  return std::min(bytes, known * compiled / (compiled - 1) * (ranks - 1) / ranks);
+}
+
 }  // namespace
 
 double price(const Call& call, const Mesh& mesh, const Machine& machine) {
@@ -43,7 +55,7 @@ double price(const Call& call, const Mesh& mesh, const Machine& machine) {
   std::int64_t group = 1;
   for (const AxisSpan& span : spans) group *= span.size;
   const auto ranks = static_cast<int>(group);
-  const double bytes = static_cast<double>(bytes_sent(transfer.collective, ranks)) *
+  const double bytes = static_cast<double>(bytes_among(transfer, ranks)) *
                        mean_share(transfer.collective.rows, ranks);
   return machine.move_seconds(spans, bytes, steps_of(transfer, ranks));
 }

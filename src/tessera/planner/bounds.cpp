@@ -106,7 +106,7 @@ const Bounds::Floor& Bounds::floor_of(const PlanChoice& choice) {
   Floor& out = found->second;
   if (!fresh) return out;
   PlanChoice large = space_.starts(choice).front();
-  large.data = large.chunks = 1;
+  large.data = large.experts = large.chunks = 1;
   large.zero = large.shard_size = 0;
   large.schedule = PlanChoice().schedule;
   large.micro_batch_size = base_.global_batch_size;
@@ -164,7 +164,7 @@ double Bounds::of_sizes(const PlanChoice& frame) {
     if (out < kNever && split.floats == floats) continue;
     floats = split.floats;
     PlanChoice alone = split;
-    alone.data = alone.tensor = alone.context = 1;
+    alone.data = alone.experts = alone.tensor = alone.context = 1;
     alone.sequence = false;
     const auto ranks = static_cast<double>(frame.tensor * frame.context);
     ModelUse use = floor_of(alone).use;

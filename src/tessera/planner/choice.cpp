@@ -6,6 +6,7 @@
 #include "tessera/base/text.h"
 #include "tessera/config/fields.h"
 #include "tessera/models/family.h"
+#include "tessera/models/layer.h"
 #include "tessera/planner/knobs.h"
 #include "tessera/train/memory_choice.h"
 
@@ -66,6 +67,7 @@ ParallelConfig parallel_of(const RunConfig& base, const PlanChoice& choice) {
   out.tensor = choice.tensor;
   out.context = choice.context;
   out.pipeline = choice.pipeline;
+  out.experts = choice.experts;
   out.sequence = choice.sequence;
   out.schedule = stages ? choice.schedule : kUsualSchedule;
   out.virtual_stages = stages ? choice.chunks : 0;
@@ -120,7 +122,10 @@ std::vector<const Field*> plan_fields(const RunConfig& base, const PlanChoice& c
       out.push_back(&field);
   }
   for (const Knob& knob : knobs()) {
-    const bool chosen = knob.written == Knob::Written::Always || choice.floats != Floats::AsAsked;
+    const bool chosen =
+        knob.written == Knob::Written::Always ||
+        (knob.written == Knob::Written::WithExperts ? has_experts(base.model)
+                                                    : choice.floats != Floats::AsAsked);
     if (knob.written != Knob::Written::No && (chosen || base.given.contains(knob.field)))
       out.push_back(find_field(knob.field).field);
   }
@@ -160,6 +165,7 @@ std::string to_text(const PlanChoice& c) {
   add("pp", c.pipeline);
   std::string out = sizes.empty() ? "one device" : sizes[0];
   for (std::size_t i = 1; i < sizes.size(); ++i) out += text(" x ", sizes[i]);
+  if (c.experts > 1) out += text(", experts over ", c.experts);
   if (c.sequence) out += ", sequence parallel";
   if (!c.order.empty()) out += text(", order ", c.order);
   if (c.pipeline > 1) {

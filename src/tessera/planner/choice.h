@@ -16,6 +16,7 @@ enum class Floats : std::uint8_t { AsAsked, F32, BF16, F16 };
 
 struct PlanChoice {
   std::int64_t data = 1, tensor = 1, context = 1, pipeline = 1;
+  std::int64_t experts = 1;  // data parallel ranks that share out the experts of a layer
   bool sequence = false;
   std::string order = {};                 // rank-order; empty: the usual one
   std::string schedule{kUsualSchedule};   // where there are several stages

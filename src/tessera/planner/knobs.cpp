@@ -16,6 +16,7 @@ constexpr Knob kKnobs[] = {
     {"tensor-model-parallel-size", "", "tensor"},
     {"sequence-parallel", "", "sequence"},
     {"context-parallel-size", "", "context"},
+    {"expert-model-parallel-size", "", "experts", Knob::Written::WithExperts},
     {"pipeline-model-parallel-size", "", "stages"},
     {"pipeline-schedule", "", "schedule"},
     {"virtual-pipeline-stages", "", "schedule"},

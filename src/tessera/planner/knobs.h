@@ -17,8 +17,8 @@ struct Knob {
   std::string_view others;
   /// In which respect plans differ that differ in it; empty: it follows from others.
   std::string_view respect;
-  /// Into a planned run: no where others say it.
-  enum class Written : std::uint8_t { Always, WhereChosen, No };
+  /// Into a planned run: no where others say it; with experts, those of models that have some.
+  enum class Written : std::uint8_t { Always, WhereChosen, WithExperts, No };
   Written written = Written::Always;
 };
 

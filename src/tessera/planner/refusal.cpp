@@ -28,6 +28,7 @@ std::vector<std::string> problems_of(const PlanQuestion& question) {
   };
   usual_unless("tensor-model-parallel-size", asked.tensor, 1);
   usual_unless("context-parallel-size", asked.context, 1);
+  usual_unless("expert-model-parallel-size", asked.experts, 1);
   usual_unless("pipeline-schedule", asked.schedule, usual.schedule);
   usual_unless("virtual-pipeline-stages", asked.virtual_stages, 0);
   usual_unless("pipeline-layout", asked.layout, usual.layout);
@@ -39,14 +40,17 @@ std::vector<std::string> problems_of(const PlanQuestion& question) {
   usual_unless("pipeline-model-parallel-size", asked.pipeline, staged ? 2 : 1);
   asked.machine = {};
   asked.repeat = 1;
-  const std::int64_t parts =
-      asked.tensor * asked.context * asked.pipeline * std::max<std::int64_t>(asked.shard_size, 1);
+  const bool groups = asked.shard_size > 0;
+  const std::int64_t ranks = std::max<std::int64_t>(groups ? asked.shard_size : asked.experts, 1);
+  const std::int64_t parts = asked.tensor * asked.context * asked.pipeline * ranks;
   if (!base.given.contains("devices")) asked.devices = parts;
   std::vector<std::string> out = problems(asked, base.model).texts();
   if (out.empty() && parts > question.devices)
     out.push_back(text("the sizes that were given take ", parts, ": tensor-model-parallel-size ",
                        asked.tensor, " x context-parallel-size ", asked.context,
-                       " x pipeline-model-parallel-size ", asked.pipeline));
+                       " x pipeline-model-parallel-size ", asked.pipeline,
+                       groups ? " x optimizer-shard-size " : " x expert-model-parallel-size ",
+                       ranks));
   return out;
 }
 

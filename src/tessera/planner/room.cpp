@@ -5,7 +5,9 @@
 #include "tessera/base/counted.h"
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
+#include "tessera/ir/strategy.h"
 #include "tessera/models/family.h"
+#include "tessera/models/layer.h"
 #include "tessera/planner/knobs.h"
 #include "tessera/train/host_pool.h"
 #include "tessera/train/memory_choice.h"
@@ -45,6 +47,10 @@ LeastBytes least_of_weight(const PlanQuestion& question) {
   const std::int64_t most =
       given ? question.base.parallel.tensor
             : std::min(question.devices, std::max<std::int64_t>(model.heads, 1));
+  const bool shares_given = is_given("expert-model-parallel-size", question.base);
+  const std::int64_t shares =
+      shares_given ? question.base.parallel.experts
+                   : std::max<std::int64_t>(has_experts(model) ? model.experts.experts : 1, 1);
   const std::vector<std::string> blocks = layer_blocks(model);
   const Graph step = train_step(task_of(model), question.base.optimizer, 1);
   LeastBytes out;
@@ -55,10 +61,13 @@ LeastBytes least_of_weight(const PlanQuestion& question) {
         blocks, [&](const std::string& block) { return starts_with(state.path, block + "."); });
     const bool of_words = std::ranges::find(type.shape, model.vocabulary) != type.shape.end();
     if (state.role != Role::Parameter || !(of_layer || of_words)) continue;
-    const std::int64_t bytes = type.bytes() / (small_floats ? 2 : 1) / most;
+    const std::int64_t parts = matches(kExpertPaths, state.path)
+                                   ? std::max(most, std::min(question.devices, most * shares))
+                                   : most;
+    const std::int64_t bytes = type.bytes() / (small_floats ? 2 : 1) / parts;
     if (bytes > out.bytes)
       out = {bytes, text(state.path, " ", to_text(type), " takes on one of ",
-                         counted(most, "device"), " while it is read")};
+                         counted(parts, "device"), " while it is read")};
   }
   return out;
 }

@@ -14,8 +14,9 @@ struct LeastBytes {
   std::int64_t bytes = 0;
   std::string of;
 };
-/// Of the largest weight of a layer or of the vocabulary, cut by the most tensor parallel ranks:
-/// other ranks, and the host, only keep it while it is not read.
+/// Of the largest weight of a layer or of the vocabulary, cut by the most tensor parallel ranks, and
+/// one of experts by the most that share these out: other ranks, and the host, only keep it while it
+/// is not read.
 LeastBytes least_of_weight(const PlanQuestion& question);
 /// Of the parameters and the optimizer's states that cannot lie on the host, shared out among all
 /// devices.

@@ -36,7 +36,7 @@ Mesh in_order(const Mesh& mesh, const std::string& order, const PlanChoice& choi
     for (const Axis& axis : mesh.axes()) {
       if (axis.name == name) out.push_back(axis);
       if (axis.name != name) continue;
-      if (name == kDataAxis) out.back().size = group > 0 ? group : choice.data;
+      if (name == kDataAxis) out.back().size = (group > 0 ? group : choice.data) / choice.experts;
       if (name == kDataOuterAxis) out.back().size = choice.data / group;
     }
     std::erase_if(rest, [&](const Axis& axis) { return axis.name == name; });
@@ -44,6 +44,7 @@ Mesh in_order(const Mesh& mesh, const std::string& order, const PlanChoice& choi
   for (const std::string& name : split(order, ',')) {
     if (name == kDataAxis) take(kDataOuterAxis);
     take(name);
+    if (name == kDataAxis) take(kExpertAxis);
   }
   out.insert(out.end(), rest.begin(), rest.end());
   std::int64_t neighbours = 1;
@@ -70,7 +71,7 @@ ShortModels::Key ShortModels::key_of(const PlanChoice& c, std::int64_t micro_bat
   for (const bool on :
        {c.offload.moments, c.offload.gradients, c.offload.parameters, c.offload.activations})
     add(on ? 1 : 0, 2);
-  return {c.data, c.tensor, c.context, c.micro_batch_size, c.zero, c.shard_size, flags};
+  return {c.data, c.experts, c.tensor, c.context, c.micro_batch_size, c.zero, c.shard_size, flags};
 }
 
 const ModelUse* ShortModels::priced(const PlanChoice& compiled, const PlanChoice& choice,
@@ -117,12 +118,13 @@ const ModelUse* ShortModels::of(const PlanChoice& choice, std::int64_t micro_bat
   return priced(choice, choice, micro_batches);
 }
 
-/// Of two where parameters and gradients are not shared out, else of all.
+/// Of two, which may be of groups that share out experts, where parameters and gradients are not
+/// shared out, else of all.
 const ModelUse* ShortModels::of_two_ranks(const PlanChoice& choice, std::int64_t micro_batches,
                                           Ranks ranks) {
   PlanChoice two = choice;
   if (ranks == Ranks::Two || (choice.zero <= 1 && choice.shard_size == 0))
-    two.data = std::min(two.data, 2 * std::max<std::int64_t>(choice.shard_size, 1));
+    two.data = std::min(two.data, 2 * std::max(choice.shard_size, choice.experts));
   return priced(two, choice, micro_batches);
 }
 
@@ -148,6 +150,21 @@ void ModelUse::add_difference(const ModelUse& with, const ModelUse& without) {
   for (std::size_t s = 0; s < between.size(); ++s)
     between[s] += with.between[s] - without.between[s];
 }
+
+namespace {
+
+/// Whether layers take more memory than what they keep less of: at its fullest it has gradients,
+/// not activations.
+bool hides_kept(const ModelUse& again, const ModelUse& without) {
+  constexpr double kMost = 0.75;  // of what is kept less; in full view it is all, but for rounding
+  for (std::size_t s = 0; s < again.layer.size(); ++s) {
+    const StageUse saved = without.layer[s] - again.layer[s];
+    if (saved[StageUse::kPeak] < kMost * saved[StageUse::kKept]) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 const ModelUse* ShortModels::about(const PlanChoice& choice, std::int64_t micro_batches) {
   return added_up(choice, micro_batches, Ranks::TwoWhereWhole);
@@ -177,6 +194,12 @@ const ModelUse* ShortModels::added_up(const PlanChoice& choice, std::int64_t mic
     const ModelUse *a = of_two_ranks(again, micro_batches, ranks),
                    *b = of_two_ranks(without, micro_batches, ranks);
     if (a == nullptr || b == nullptr) return nullptr;
+    if (choice.zero > 0 && ranks == Ranks::TwoWhereWhole && hides_kept(*a, *b)) {
+      again = plain;
+      again.recompute = choice.recompute;
+      a = of_two_ranks(again, micro_batches, ranks), b = of_plain;
+      if (a == nullptr) return nullptr;
+    }
     sum.add_difference(*a, *b);
   }
   for (const OffloadKind& kind : kOffloadKinds) {

@@ -59,7 +59,7 @@ class ShortModels {
 
  private:
   struct Key {
-    std::int64_t data, tensor, context, micro_batch_size, zero, shard_size;
+    std::int64_t data, experts, tensor, context, micro_batch_size, zero, shard_size;
     int flags;
     friend auto operator<=>(const Key&, const Key&) = default;
   };

@@ -6,6 +6,7 @@
 #include "tessera/base/divisors.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
+#include "tessera/models/layer.h"
 #include "tessera/schedule/schedule.h"
 #include "tessera/train/host_pool.h"
 #include "tessera/train/memory_choice.h"
@@ -89,12 +90,33 @@ bool Space::goes_with_given(const PlanChoice& frame) const {
   const ParallelConfig &asked = base_.parallel, usual;
   if (wants_zero() && zero_given() && zero_ == 0) return false;
   const std::int64_t group = given("optimizer-shard-size") ? asked.shard_size : 0;
-  if (group > 0 && frame.data % group != 0) return false;
+  if (group > 0 && (frame.data % group != 0 || group % frame.experts != 0)) return false;
   if (frame.pipeline > 1) return layout_.empty() || std::ssize(layout_) % frame.pipeline == 0;
   const auto one = [&](std::string_view knob, bool of_one) { return !given(knob) || of_one; };
   return one("pipeline-layout", layout_.empty()) &&
          one("virtual-pipeline-stages", asked.virtual_stages == 0) &&
          one("pipeline-schedule", asked.schedule == usual.schedule);
+}
+
+/// Over how many of so many data parallel ranks the experts of a layer may be shared out.
+std::vector<std::int64_t> Space::experts_of(std::int64_t data) const {
+  const ParallelConfig& asked = base_.parallel;
+  if (given("expert-model-parallel-size")) return {asked.experts};
+  if (!has_experts(base_.model)) return {1};
+  const bool groups = given("optimizer-shard-size") && asked.shard_size > 0;
+  std::vector<std::int64_t> out = divisors_of(groups ? asked.shard_size : data);
+  std::erase_if(out, [&](std::int64_t ranks) { return ranks > base_.model.experts.experts; });
+  return out;
+}
+
+/// Whether samples whose tokens balance experts together lie in one micro-batch.
+bool Space::holds_groups(const PlanChoice& split) const {
+  const std::int64_t samples = has_experts(base_.model) ? base_.model.experts.samples : 1,
+                     step = split.micro_batch_size * split.data;
+  if (samples < 2) return true;
+  const std::int64_t together =
+      step >= base_.global_batch_size ? step : split.micro_batch_size * split.experts;
+  return together % samples == 0 && step % samples == 0;
 }
 
 std::vector<PlanChoice> Space::frames() const {
@@ -121,7 +143,10 @@ std::vector<PlanChoice> Space::frames() const {
               .data = data, .tensor = tensor, .context = context, .pipeline = pipeline};
           if (frame.devices() > devices_ || (all_devices && frame.devices() != asked.devices))
             continue;
-          if (legal(frame) && goes_with_given(frame)) out.push_back(frame);
+          for (const std::int64_t experts : experts_of(data)) {
+            frame.experts = experts;
+            if (legal(frame) && goes_with_given(frame)) out.push_back(frame);
+          }
         }
       }
   return out;
@@ -143,7 +168,7 @@ std::vector<PlanChoice> Space::splits(const PlanChoice& frame) const {
         split.floats = each;
         split.micro_batch_size = size;
         split.sequence = sequence;
-        out.push_back(split);
+        if (holds_groups(split)) out.push_back(split);
       }
     }
   }
@@ -219,7 +244,7 @@ std::vector<PlanChoice> Space::leaner(const PlanChoice& choice) const {
     // Those that share a server may keep among themselves what moves in every micro-batch.
     const std::int64_t server = base_.parallel.machine.devices(Level::Socket),
                        group = server / (choice.tensor * choice.context);
-    if (group > 1 && group < choice.data && choice.data % group == 0)
+    if (group > 1 && group < choice.data && choice.data % group == 0 && group % choice.experts == 0)
       add([&](PlanChoice& c) { ++c.zero, c.shard_size = group; });
   }
   for (const Recompute what : {Recompute::Selective, Recompute::Full})

@@ -20,7 +20,7 @@ class Space {
   /// `base` is complete; on at most so many devices.
   Space(const RunConfig& base, std::int64_t devices, bool precision);
 
-  /// Sizes: data, tensor, context, pipeline.
+  /// Sizes: data, experts, tensor, context, pipeline.
   std::vector<PlanChoice> frames() const;
   /// Of sizes: with micro-batches, sequence parallelism and floats.
   std::vector<PlanChoice> splits(const PlanChoice& frame) const;
@@ -48,6 +48,8 @@ class Space {
   bool wants_zero() const;
   bool legal(const PlanChoice& choice) const;
   bool goes_with_given(const PlanChoice& frame) const;
+  std::vector<std::int64_t> experts_of(std::int64_t data) const;
+  bool holds_groups(const PlanChoice& split) const;
   std::vector<std::int64_t> chunks_of(const ScheduleDef& schedule, std::int64_t stages) const;
 
   const RunConfig& base_;

@@ -19,13 +19,16 @@ std::size_t first_of(RegionKind region) {
                                           : StageUse::kWeights;
 }
 
-StageUse::Part kind_of(const Call& call) {
+StageUse::Part kind_of(const Call& call, RegionKind region) {
   if (call.copied_bytes > 0) return StageUse::kCopies;
   if (call.transfer) {
     const auto& axes = call.transfer->axes;
-    // Gradients are summed along all axes at once that split what they come from.
-    const bool data = std::ranges::any_of(
-        axes, [](const std::string& axis) { return axis == kDataAxis || axis == kDataOuterAxis; });
+    // Gradients are summed along all axes at once that split what they come from. Where all data
+    // parallel ranks share out the experts, that is ep, along which tokens move in each micro-batch.
+    const bool of_step = !in_loop(region) || call.when != When::Always;
+    const bool data = std::ranges::any_of(axes, [&](const std::string& axis) {
+      return axis == kDataAxis || axis == kDataOuterAxis || (axis == kExpertAxis && of_step);
+    });
     return data ? StageUse::kData : StageUse::kInner;
   }
   return call.op != nullptr && call.op->product != nullptr ? StageUse::kProducts
@@ -63,8 +66,8 @@ void add_kinds(const Plan& plan, const Machine& machine, StageUse& out) {
     for (const Call& call : region.calls) {
       const bool always = call.when == When::Always || call.when == When::Later;
       if (in_loop(region.kind) && always)
-        out[kind_of(call)] += price(call, plan.mesh, machine);
-      else if (kind_of(call) == StageUse::kData)
+        out[kind_of(call, region.kind)] += price(call, plan.mesh, machine);
+      else if (kind_of(call, region.kind) == StageUse::kData)
         out[in_loop(region.kind) ? StageUse::kDataLast : StageUse::kDataOnce] +=
             price(call, plan.mesh, machine);
     }
@@ -156,8 +159,8 @@ void add_bytes(const Plan& plan, const InFlight& in_flight, StageUse& out) {
       out[StageUse::kKept] += static_cast<double>(block.kept_bytes.device);
   for (const StatePlan& state : plan.states) {
     const Role role = state.state.role;
-    const bool moment = !is_of_model(role) && role != Role::Cache && role != Role::Copy &&
-                        role != Role::Reference;
+    const bool moment =
+        !is_of_model(role) && role != Role::Cache && role != Role::Copy && role != Role::Reference;
     if (moment && plan.has(state) && state.place.memory == Memory::Device)
       out[StageUse::kMoments] += static_cast<double>(aligned(state.type.bytes()));
   }
