@@ -39,8 +39,9 @@ std::string cap_text(const PlanQuestion& question) {
 }
 
 LeastBytes least_of_weight(const PlanQuestion& question) {
-  ModelConfig model = question.base.model;  // layers are alike
+  ModelConfig model = question.base.model;  // layers are alike, but for experts
   model.layers = 1;
+  model.expert_layers = "1";
   if (model.decoder_layers > 0) model.decoder_layers = 1;
   const bool small_floats = question.precision || precision_of(question.base);
   const bool given = is_given("tensor-model-parallel-size", question.base);

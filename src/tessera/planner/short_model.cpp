@@ -5,6 +5,7 @@
 #include "tessera/base/error.h"
 #include "tessera/base/text.h"
 #include "tessera/models/family.h"
+#include "tessera/models/layer.h"
 #include "tessera/planner/space.h"
 #include "tessera/schedule/pipeline.h"
 #include "tessera/train/memory_choice.h"
@@ -235,9 +236,11 @@ std::size_t ShortModels::stacks() const { return base_.model.family->stacks(base
 
 std::vector<Plan> ShortModels::compile(const PlanChoice& choice,
                                        const std::vector<std::int64_t>& layers,
-                                       std::int64_t micro_batches) {
+                                       std::int64_t micro_batches, bool experts) {
   RunConfig config = base_;
   set_layers(config.model, layers);
+  config.model.expert_layers = "1";
+  if (!experts) config.model.experts = {};
   config.global_batch_size = choice.data * choice.micro_batch_size * few(micro_batches);
   config.dump_dir.clear();
   config = with(config, choice);
@@ -291,20 +294,40 @@ ModelUse ShortModels::price(Short& model, const PlanChoice& compiled,
     for (StageUse& use : uses.back())
       take_data_ranks(use, compiled.data, choice.data, choice.zero > 0);
   }
-  ModelUse out;
-  if (model.in_stages) {
-    out = apart(uses[0], stacks());
-  } else {
-    out.base = uses[0][0];
-    out.between.resize(stacks() - 1);
-    for (std::size_t s = 0; s < stacks(); ++s) {
-      out.layer.push_back(uses[s + 1][0] - uses[0][0]);
-      out.base = out.base - 2.0 * out.layer[s];
-    }
+  // With experts, and without.
+  const double dense = dense_share();
+  const std::size_t each = dense > 0 ? uses.size() / 2 : uses.size();
+  const std::span<const std::vector<StageUse>> all = uses;
+  ModelUse out = use_of(model, all.first(each));
+  if (dense > 0) {
+    const ModelUse without = use_of(model, all.subspan(each));
+    for (std::size_t s = 0; s < out.layer.size(); ++s)
+      out.layer[s] += dense * (without.layer[s] - out.layer[s]);
   }
   out.sample_bytes = model.sample_bytes;
   out.message_bytes = model.message_bytes;
   return out;
+}
+
+ModelUse ShortModels::use_of(const Short& model,
+                             std::span<const std::vector<StageUse>> uses) const {
+  if (model.in_stages) return apart(uses[0], stacks());
+  ModelUse out;
+  out.base = uses[0][0];
+  out.between.resize(stacks() - 1);
+  for (std::size_t s = 0; s < stacks(); ++s) {
+    out.layer.push_back(uses[s + 1][0] - uses[0][0]);
+    out.base = out.base - 2.0 * out.layer[s];
+  }
+  return out;
+}
+
+double ShortModels::dense_share() const {
+  const ModelConfig& model = base_.model;
+  if (!has_experts(model) || model.expert_layers == "1") return 0;
+  std::int64_t dense = 0;
+  for (std::int64_t i = 0; i < model.layers; ++i) dense += has_experts(model, i) ? 0 : 1;
+  return static_cast<double>(dense) / static_cast<double>(model.layers);
 }
 
 ShortModels::Short ShortModels::in_stages(const PlanChoice& choice, std::int64_t micro_batches) {
@@ -324,6 +347,8 @@ ShortModels::Short ShortModels::in_stages(const PlanChoice& choice, std::int64_t
   Short out;
   out.in_stages = true;
   out.plans.push_back(compile(short_one, layers, micro_batches));
+  if (dense_share() > 0)
+    out.plans.push_back(compile(short_one, layers, micro_batches, /*experts=*/false));
   for (const Plan& plan : out.plans[0]) {
     out.sample_bytes = std::max(out.sample_bytes, static_cast<double>(sample_bytes_of(plan)));
     for (const EdgeBytes& edge : plan.program(kTrainProgram).edges)
@@ -342,14 +367,17 @@ ShortModels::Short ShortModels::in_one_stage(const PlanChoice& choice, std::int6
   Short out;
   out.pipeline =
       std::make_unique<Pipeline>(make_schedule(kUsualSchedule, {1, 1, few(micro_batches)}));
-  std::vector<std::int64_t> layers(stacks(), 2);
-  out.plans.push_back(compile(short_one, layers, micro_batches));
-  out.sample_bytes = static_cast<double>(sample_bytes_of(out.plans[0][0]));
-  for (std::size_t s = 0; s < stacks(); ++s) {
-    ++layers[s];
-    out.plans.push_back(compile(short_one, layers, micro_batches));
-    --layers[s];
+  for (const bool experts : {true, false}) {
+    if (!experts && dense_share() == 0) break;
+    std::vector<std::int64_t> layers(stacks(), 2);
+    out.plans.push_back(compile(short_one, layers, micro_batches, experts));
+    for (std::size_t s = 0; s < stacks(); ++s) {
+      ++layers[s];
+      out.plans.push_back(compile(short_one, layers, micro_batches, experts));
+      --layers[s];
+    }
   }
+  out.sample_bytes = static_cast<double>(sample_bytes_of(out.plans[0][0]));
   return out;
 }
 

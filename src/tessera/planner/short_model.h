@@ -6,12 +6,14 @@
 /// these: its first has what comes before the layers and one of them, its second one layer, its
 /// third two, its last one and what comes after them. Of a model of two stacks, as an encoder and a
 /// decoder are, each stack has such stages. So however many layers a model has, reading it costs
-/// the same.
+/// the same. Of layers with and without experts a layer is the mean, of a model in which all have them
+/// and one in which none has.
 
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -84,8 +86,11 @@ class ShortModels {
   Short read(const PlanChoice& choice, std::int64_t micro_batches);
   Short in_stages(const PlanChoice& choice, std::int64_t micro_batches);
   Short in_one_stage(const PlanChoice& choice, std::int64_t micro_batches);
+  /// The share of layers without experts, of a model in which others have them.
+  double dense_share() const;
   std::vector<Plan> compile(const PlanChoice& choice, const std::vector<std::int64_t>& layers,
-                            std::int64_t micro_batches);
+                            std::int64_t micro_batches, bool experts = true);
+  ModelUse use_of(const Short& model, std::span<const std::vector<StageUse>> uses) const;
   std::size_t stacks() const;
 
   const RunConfig& base_;
