@@ -1,6 +1,7 @@
 /// DeepSeek-V3 (DeepSeek-AI 2024, arXiv 2412.19437): latent attention, experts whose use a bias evens
 /// out, beside one that every token reads, and first layers without.
 
+#include "tessera/base/size.h"
 #include "tessera/models/rope_scaling.h"
 #include "tessera/models/rotary_lm.h"
 
@@ -12,7 +13,7 @@ constexpr ReadField kDeepseekV3OwnReads[] = {
     {"ffn-width", "0 is 8/3 x width, up to a multiple of 4"},
     {"moe-shared-expert-intermediate-size", "0 is an expert's"},
     {"q-lora-rank"},
-    {"kv-lora-rank"},
+    {"kv-lora-rank", "0 is 4 x qk-head-dim"},
     {"qk-head-dim"},
     {"qk-pos-emb-head-dim"},
     {"v-head-dim"}};
@@ -62,6 +63,9 @@ extern constinit const ModelFamily kDeepseekV3 = {
     .complete =
         [](ModelConfig& config) {
           complete_rotary(config);
+          if (config.latent.kv_rank == 0 && config.latent.plain_width > 0 &&
+              size_product_fits(4, config.latent.plain_width))
+            config.latent.kv_rank = 4 * config.latent.plain_width;
           if (config.experts.experts > 0 && config.experts.shared_width == 0)
             config.experts.shared_width = config.hidden_of_experts();
         },
