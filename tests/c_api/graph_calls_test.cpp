@@ -28,8 +28,8 @@ TEST(GraphCalls, EveryOpOfTheTableThatModelsAreWrittenWithCanBeCalled) {
   const std::set<std::string_view> others = {
       // inputs of regions and stages, placements, collectives: passes
       "slot", "receive", "pack", "reshard", "use", "shard", "mark_partial", "copy", "all_reduce",
-      "all_gather", "reduce_scatter", "all_to_all", "permute", "clear_padding", "bucket", "fused",
-      "merge_attention",
+      "all_gather", "reduce_scatter", "dispatch", "combine", "all_to_all", "permute",
+      "clear_padding", "bucket", "fused", "merge_attention",
       // gradients
       "silu_grad", "gelu_grad", "dynamic_pad", "layer_norm_grad", "rms_norm_grad",
       "cross_entropy_grad", "attention_grad", "grouped_outer",

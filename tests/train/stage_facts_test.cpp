@@ -98,7 +98,7 @@ TEST_F(StageFacts, GraphsOfEachStageAreDumpedByIt) {
   };
   for (const char* name :
        {"train.1.source.txt", "train.7.propagate.txt", "train.8.partition.stage0.forward.txt",
-        "train.8.partition.stage1.forward.txt", "train.13.pack.stage1.update.txt"})
+        "train.8.partition.stage1.forward.txt", "train.14.pack.stage1.update.txt"})
     EXPECT_TRUE(written(name)) << name;
   EXPECT_FALSE(written("train.8.partition.forward.txt"));
   EXPECT_NE(file("graphs/train.8.partition.stage0.forward.txt"),

@@ -17,6 +17,8 @@ namespace tessera {
 ///   a copy that this region reads          begins one ahead, among those to the same memory
 ///   a copy that it does not read           ends one behind, among those to the same memory
 ///
+/// A transfer by ids does not start before these are there.
+///
 /// Permutes end in the order in which they start, as messages between two ranks do, and few are
 /// under way at a time.
 /// One ahead: it does not start before the one ends whose result is read before its own. Those

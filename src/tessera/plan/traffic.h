@@ -36,7 +36,7 @@ struct FlowClass {
 std::vector<FlowClass> by_class(const std::vector<Flow>& flows);
 
 /// By axes, the calls and bytes of each kind that communicators will count in `runs` runs of the
-/// program. Axes along which nothing is sent are not listed.
+/// program; of chosen rows the most. Axes along which nothing is sent are not listed.
 std::map<std::string, Counts> planned_counts(const ProgramPlan& program, std::int64_t runs = 1);
 
 /// Bytes of all kinds.

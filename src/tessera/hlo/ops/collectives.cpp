@@ -52,20 +52,25 @@ void write_all_reduce(Writing& w) {
   w.out(w.code.collective("all_reduce", w.in(0), replica_groups(w), w.in(0).shape(), monoid_of(w)));
 }
 
+/// Of dispatch and combine, too, which act on dim 0: XLA sends all rows, those that nobody reads, and
+/// those that are zero, included.
+int dim_of(const Writing& w) { return w.call.op().attrs.find("dim") < 0 ? 0 : w.dim(); }
+
 void write_all_gather(Writing& w) {
+  const int dim = dim_of(w);
   Shape shape = w.in(0).shape();
-  shape[w.dim()] *= group_size(w);
-  const Value all =
-      w.code.collective("all_gather", w.in(0),
-                        text("all_gather_dim = ", w.dim(), " : i64, ", replica_groups(w)), shape);
-  w.out(w.code.slice(all, w.dim(), 0, w.result(0).type.shape[w.dim()]));
+  shape[dim] *= group_size(w);
+  const Value all = w.code.collective(
+      "all_gather", w.in(0), text("all_gather_dim = ", dim, " : i64, ", replica_groups(w)), shape);
+  w.out(w.code.slice(all, dim, 0, w.result(0).type.shape[dim]));
 }
 
 void write_reduce_scatter(Writing& w) {
+  const int dim = dim_of(w);
   const Shape& to = w.result(0).type.shape;
-  const Value x = padded(w, w.dim(), to[w.dim()] * group_size(w));
+  const Value x = padded(w, dim, to[dim] * group_size(w));
   w.out(w.code.collective("reduce_scatter", x,
-                          text("scatter_dimension = ", w.dim(), " : i64, ", replica_groups(w)), to,
+                          text("scatter_dimension = ", dim, " : i64, ", replica_groups(w)), to,
                           monoid_of(w)));
 }
 
@@ -156,6 +161,8 @@ constinit const Emission kCollectives[] = {
     {&kAllReduce, write_all_reduce},
     {&kAllGather, write_all_gather},
     {&kReduceScatter, write_reduce_scatter},
+    {&kDispatch, write_all_gather},
+    {&kCombine, write_reduce_scatter},
     {&kAllToAll, write_all_to_all},
     {&kPermute, write_permute},
     {&kShard, write_shard},
