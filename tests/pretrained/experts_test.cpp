@@ -90,7 +90,7 @@ TEST(HubExperts, OtherRoutersThanDeepseekV3sAreRefused) {
   refuses(R"({"topk_group": 2})", "num_experts_per_tok must be twice topk_group");
   refuses(R"({"n_routed_experts": 4})", "num_experts_per_tok is 8 and n_routed_experts 4");
   refuses(R"({"n_routed_experts": 9})", "n_group is 8");
-  refuses(R"({"first_k_dense_replace": 61})", "gives no layer experts");
+  refuses(R"({"first_k_dense_replace": 61})", "so that none has experts");
   EXPECT_EQ(read("deepseek_v3", R"({"n_group": 8, "topk_group": 8})").experts.groups, 0);
   EXPECT_EQ(read("deepseek_v3", R"({"q_lora_rank": null})").latent.query_rank, 0);
 }

@@ -53,11 +53,12 @@ void check_weight_sizes(const ModelConfig& c) {
 void find_expert_layer_problems(const ModelConfig& c, FieldProblems& out) {
   try {
     const ExpertLayers layers(c.expert_layers);
+    if (c.experts.experts < 1 || c.layers < 1 || c.layers > kMaxLayers) return;
     if (layers.listed() > 0 && layers.listed() != c.layers)
       out.add({"moe-layer-freq", "layers"},
               text("moe-layer-freq has numbers for ", layers.listed(), " layers, and layers is ",
                    c.layers, "; give one for each layer"));
-    for (std::int64_t i = 0; i < std::min(c.layers, kMaxLayers); ++i)
+    for (std::int64_t i = 0; i < c.layers; ++i)
       if (layers.has(i)) return;
     out.add({"moe-layer-freq", "num-experts"},
             text("moe-layer-freq ", c.expert_layers,
@@ -178,7 +179,7 @@ FieldProblems problems(const ModelConfig& c) {
   for (const FieldProblem& problem : problems(c.lora)) out.add(problem);
   if (reads_field(c, "num-experts")) {
     for (const FieldProblem& problem : problems(c.experts)) out.add(problem);
-    if (c.experts.experts > 0) find_expert_layer_problems(c, out);
+    find_expert_layer_problems(c, out);
   }
   for (const std::string& target : c.lora.targets) {
     if (c.lora.rank > 0 && has_experts(c) && is_of_experts(target))

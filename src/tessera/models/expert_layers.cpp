@@ -20,7 +20,7 @@ class LayerListReader {
 
   std::vector<bool> all() {
     std::vector<bool> out = sum(0);
-    if (!rest_.empty()) fail_here();
+    if (!rest_.empty() || out.empty()) fail_here();
     return out;
   }
 

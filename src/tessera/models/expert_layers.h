@@ -23,7 +23,7 @@ class ExpertLayers {
   std::vector<bool> list_;
 };
 
-/// The shortest such text.
+/// A short such text, the same one for the same layers.
 std::string expert_layers_text(const std::vector<bool>& layers);
 
 }  // namespace tessera

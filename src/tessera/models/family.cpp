@@ -1,5 +1,7 @@
 #include "tessera/models/family.h"
 
+#include "tessera/models/expert_layers.h"
+
 #include <algorithm>
 
 #include "tessera/base/text.h"
@@ -120,9 +122,27 @@ std::int64_t vocabulary_for(const ModelConfig& config, std::int64_t of_data) {
   return of_data + config.family->special_tokens + lacked_by(config, nullptr);
 }
 
+namespace {
+
+/// One text for the same layers; what is no such text, or of other layers, is told as a problem.
+void complete_expert_layers(ModelConfig& config) {
+  if (config.expert_layers == "1" || config.layers < 1 || config.layers > kMaxLayers) return;
+  try {
+    const ExpertLayers layers(config.expert_layers);
+    if (layers.listed() > 0 && layers.listed() != config.layers) return;
+    std::vector<bool> all;
+    for (std::int64_t i = 0; i < config.layers; ++i) all.push_back(layers.has(i));
+    config.expert_layers = expert_layers_text(all);
+  } catch (const Error&) {
+  }
+}
+
+}  // namespace
+
 void complete(ModelConfig& config) {
   if (const FamilyTask* const task = find_task(config)) config.task = task->name;
   config.family->complete(config);
+  complete_expert_layers(config);
 }
 
 std::int64_t vocabulary_for(const ModelConfig& config, const Vocabulary& of_data) {

@@ -11,8 +11,7 @@ std::map<std::string, Shape, std::less<>> parameter_shapes(const ModelConfig& co
   task.measure(inputs_of(task, builder, 1), {});
   std::map<std::string, Shape, std::less<>> out;
   for (const State& state : builder.so_far().states()) {
-    if (is_of_model(state.role))
-      out.emplace(state.path, builder.so_far().type(state.value).shape);
+    if (is_of_model(state.role)) out.emplace(state.path, builder.so_far().type(state.value).shape);
   }
   return out;
 }

@@ -172,7 +172,7 @@ FieldProblems problems(const ExpertsConfig& c) {
     out.add({"moe-token-drop-policy", "moe-expert-capacity-factor"},
             "moe-token-drop-policy does nothing without moe-expert-capacity-factor; give both, or "
             "none");
-  find_group_problems(c, out);
+  if (c.experts > 0) find_group_problems(c, out);
   return out;
 }
 

@@ -1,5 +1,6 @@
 #include "tessera/passes/dispatch.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -68,16 +69,23 @@ class Dispatch {
     const AxisNames axes = split(std::get<std::string>(node.attrs[0]), '.');
     const ValueId all = gathers ? ValueId{id, 0} : node.inputs[0];
     const std::optional<RowUse> use = gathers ? read_by(all, axes) : made_by(all, axes);
-    if (!use || !is_whole(use->ids, axes)) return std::nullopt;
-    const Shape &rows = graph_.type(all).shape, &ids = graph_.type(use->ids).shape;
-    for (int d = 0; d + 1 < ids.ndim(); ++d)
-      if (d >= rows.ndim() || rows[d] != ids[d]) return std::nullopt;
+    if (!use || !is_whole(use->ids, axes) || !has_rows(all, use->ids)) return std::nullopt;
+    const Shape& ids = graph_.type(use->ids).shape;
     std::int64_t ranks = 1;
     for (const std::string& axis : axes) ranks *= graph_.mesh().size(axis);
     const ChosenRows chosen{ids.back(), use->groups, ids.numel() / ids.back()};
     const bool short_rows = graph_.type(all).bytes() / chosen.count < kLeastBytes;
     if (short_rows || mean_share(chosen, static_cast<int>(ranks)) > kMostRows) return std::nullopt;
     return use;
+  }
+
+  /// Whether the leading dims are those of ids without their last.
+  bool has_rows(ValueId v, ValueId ids) const {
+    const Shape &rows = graph_.type(v).shape, &of = graph_.type(ids).shape;
+    if (rows.ndim() + 1 < of.ndim()) return false;
+    for (int d = 0; d + 1 < of.ndim(); ++d)
+      if (rows[d] != of[d]) return false;
+    return true;
   }
 
   bool is_whole(ValueId v, const AxisNames& axes) const {
@@ -107,6 +115,7 @@ class Dispatch {
         use = RowUse{node.inputs[0], node.type().shape[0]};
       } else if (node.op == &kBroadcast || node.op == &kReshape || node.op == &kCast) {
         use = read_by({id, 0}, axes);
+        if (use && !has_rows({id, 0}, use->ids)) return std::nullopt;
       }
       if (!use || use->ids == rows || (out && *out != *use)) return std::nullopt;
       out = use;
@@ -119,11 +128,24 @@ class Dispatch {
     const Node& node = graph_.node(rows.node);
     if (node.op == &kGroupedMatmul && cuts_groups(node.inputs[2], axes))
       return RowUse{node.inputs[0], graph_.type(node.inputs[2]).shape[0]};
-    if (node.op == &kSum || node.op == &kReshape || node.op == &kCast)
-      return made_by(node.inputs[0], axes);
+    const auto with_rows = [&](std::optional<RowUse> use) {
+      return use && has_rows(rows, use->ids) ? use : std::nullopt;
+    };
+    if (node.op == &kReshape || node.op == &kCast) return with_rows(made_by(node.inputs[0], axes));
+    if (node.op == &kSum) {
+      const std::optional<RowUse> use = with_rows(made_by(node.inputs[0], axes));
+      const auto& dims = std::get<std::vector<std::int64_t>>(node.attrs[0]);
+      const bool inside = use && std::ranges::all_of(dims, [&](std::int64_t d) {
+                            return d >= graph_.type(use->ids).ndim() - 1;
+                          });
+      return inside ? use : std::nullopt;
+    }
     if (node.op == &kMul) {
-      const std::optional<RowUse> one = made_by(node.inputs[0], axes);
-      return one ? one : made_by(node.inputs[1], axes);
+      for (const ValueId input : node.inputs) {
+        const std::optional<RowUse> use = with_rows(made_by(input, axes));
+        if (use && has_rows(input, use->ids)) return use;
+      }
+      return std::nullopt;
     }
     if (node.op != &kAdd && node.op != &kAddN) return std::nullopt;
     std::optional<RowUse> out;

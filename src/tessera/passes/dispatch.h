@@ -13,7 +13,8 @@ namespace tessera {
 ///   grouped_matmul, reduce_scatter        grouped_matmul, combine by ids
 ///
 /// How many rows that are is known when the ids are; the result has room for all. The mean is what
-/// the calls are priced by. Sums have the same bits, as zeros do not change them.
+/// the calls are priced by. Sums have the same bits, but for the sign of zero, as zeros
+/// do not change them.
 ///
 /// Gathers stay where something else reads the rows, where nearly all of them are read, and where
 /// they are short.

@@ -20,19 +20,23 @@ constexpr ReadField kDeepseekV3OwnReads[] = {
 constexpr auto kDeepseekV3Reads =
     joined(kDecoderReads, kRopeReads, kRouterReads, kDeepseekV3OwnReads);
 
+constexpr std::int64_t kMostChannels = 1 << 20;  // of a head
+
 void find_deepseek_v3_problems(const ModelConfig& c, FieldProblems& problems) {
-  if (c.latent.kv_rank < 1)
-    problems.add({"kv-lora-rank"}, text("kv-lora-rank is ", c.latent.kv_rank,
-                                        "; keys and values are made of so many numbers of a token, "
-                                        "so it must be 1 or more"));
+  const std::size_t before = problems.size();
+  if (c.latent.kv_rank == 0)
+    problems.add({"kv-lora-rank"},
+                 "kv-lora-rank is 0; keys and values are made of so many numbers "
+                 "of a token, so it must be 1 or more");
   for (const auto& [name, width] : {std::pair("qk-head-dim", c.latent.plain_width),
                                     {"qk-pos-emb-head-dim", c.latent.rotary_width},
                                     {"v-head-dim", c.latent.value_width}}) {
-    if (width < 1 || width > kMaxFieldSize)
-      problems.add({name}, text(name, " is ", width, "; it must be from 1 to ", kMaxFieldSize));
+    if (width < 1 || width > kMostChannels)
+      problems.add({name}, text(name, " is ", width, "; it must be from 1 to ", kMostChannels));
   }
+  if (problems.size() > before) return;
   for (const FieldProblem& problem : tessera::problems(c.latent)) problems.add(problem);
-  if (!problems.empty()) return;
+  if (problems.size() > before) return;
   try {
     rotary_rates(rotary_of(c), c.latent.rotary_width, c.context);
   } catch (const Error& error) {
@@ -66,7 +70,8 @@ extern constinit const ModelFamily kDeepseekV3 = {
           if (config.latent.kv_rank == 0 && config.latent.plain_width > 0 &&
               size_product_fits(4, config.latent.plain_width))
             config.latent.kv_rank = 4 * config.latent.plain_width;
-          if (config.experts.experts > 0 && config.experts.shared_width == 0)
+          if (config.experts.experts > 0 && config.experts.shared_width == 0 &&
+              config.hidden_of_experts() > 0)
             config.experts.shared_width = config.hidden_of_experts();
         },
     .find_problems = find_deepseek_v3_problems,

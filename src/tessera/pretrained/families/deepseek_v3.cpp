@@ -161,8 +161,11 @@ void read_groups(const HubConfig& from, ModelConfig& to) {
 /// The file does not say how fast biases change, and transformers leaves them as they are.
 void read_deepseek_v3(const HubConfig& from, ModelConfig& to) {
   read_rotary(from, to);
-  for (const char* key :
-       {kExperts, kShared, kExpertWidth, kDense, kChosen, kGroups, kChosenGroups, kScale, kNorm}) {
+  for (const std::string_view key :
+       {std::string_view(kExperts), std::string_view(kShared), std::string_view(kExpertWidth),
+        std::string_view(kDense), std::string_view(kChosen), std::string_view(kGroups),
+        std::string_view(kChosenGroups), std::string_view(kScale), std::string_view(kNorm),
+        kLatentKeys[0].key, kLatentKeys[1].key, kLatentKeys[2].key, kLatentKeys[3].key}) {
     if (from.find(key) != nullptr && !from.has(key)) from.refuse(key, "it says nothing");
   }
   const auto whole = [&](std::string_view key, std::int64_t standard) {
@@ -185,8 +188,11 @@ void read_deepseek_v3(const HubConfig& from, ModelConfig& to) {
                 .bias_rate = 0};
   read_groups(from, to);
   to.experts.shared_width = whole(kShared, 1) * to.experts.width;
-  const std::int64_t dense =
-      std::min(from.has(kDense) ? from.whole(kDense, 0, kMostHubNumbers) : 3, to.layers);
+  const std::int64_t dense = from.has(kDense) ? from.whole(kDense, 0, kMostHubNumbers) : 3;
+  if (dense >= to.layers)
+    fail(Fault::Data, from.path(), ": ", kDense, " is ", dense,
+         from.has(kDense) ? "" : ", as the file lacks it", ", of ", to.layers,
+         " layers (num_hidden_layers), so that none has experts; some must");
   std::vector<bool> layers(static_cast<std::size_t>(std::min(to.layers, kMaxLayers)), true);
   std::fill_n(layers.begin(), std::min<std::int64_t>(dense, std::ssize(layers)), false);
   to.expert_layers = expert_layers_text(layers);
